@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# The tools: io_uring-vblk, and vblk-pattern, which tests and the demo use
+
+T_CFLAGS := -std=gnu11 -D_GNU_SOURCE -Iinclude/uapi -It \
+	    -DVERSION='"$(shell cat VERSION)"' $(CFLAGS) $(WARN)
+
+TOOL_OBJS := $(patsubst %,$(O)/t/%.o,io_uring-vblk options target load ring worker \
+	     legacy run compare report hist pattern words)
+PATTERN_OBJS := $(patsubst %,$(O)/t/%.o,vblk-pattern pattern)
+
+#: make tools          the tools: build/t/io_uring-vblk and others
+#: make tool           the same
+.PHONY: tools tool
+tools tool: $(O)/t/io_uring-vblk $(O)/t/vblk-pattern
+
+$(O)/t/io_uring-vblk: $(TOOL_OBJS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -luring -lpthread
+
+$(O)/t/vblk-pattern: $(PATTERN_OBJS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -luring
+
+$(O)/t/%.o: t/%.c t/tool.h include/uapi/linux/virtio_blk_uring.h VERSION t/t.mk
+	@mkdir -p $(@D)
+	$(CC) $(T_CFLAGS) -c -o $@ $<
