@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# fio's cmd_type=vblk
+
+FIO_ENGINE	:= fio-engine
+FIO_DEPS	:= $(wildcard $(FIO_ENGINE)/vblk*.[ch] $(FIO_ENGINE)/preload.c \
+			$(FIO_ENGINE)/build $(FIO_ENGINE)/get-source \
+			$(FIO_ENGINE)/patches/*/*.patch) \
+			include/uapi/linux/virtio_blk_uring.h
+
+.PHONY: fio fio-newest
+
+#: make fio            fio-vblk.so, cmd_type=vblk for the fio that is installed
+fio: $(O)/fio/fio-vblk.so
+
+$(O)/fio/fio-vblk.so: $(FIO_DEPS)
+	$(FIO_ENGINE)/build installed $(O)/fio
+
+#: make fio-newest     Debian's newest fio with cmd_type=vblk in it
+fio-newest: $(O)/fio/newest
+
+$(O)/fio/newest: $(FIO_DEPS)
+	$(FIO_ENGINE)/build --whole --suite sid newest $(O)/fio > $@.path
+	ln -sfn "$$(cat $@.path)" $@
+
