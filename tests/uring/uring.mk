@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# The C tests of the char node: build/tests/uring/NAME from tests/uring/NAME.c
+
+URING_O		:= $(O)/tests/uring
+URING_PROGS	:= data refuse complete ioctl rings coherence
+URING_CFLAGS	:= $(CFLAGS) $(WARN) -Iinclude/uapi -pthread
+URING_DEPS	:= $(wildcard tests/uring/*.h) include/uapi/linux/virtio_blk_uring.h
+
+#: make uring-tests    the C tests of /dev/vdXc0, run in guests by make check
+uring-tests: $(URING_PROGS:%=$(URING_O)/%) $(URING_O)/pattern
+check: uring-tests
+.PHONY: uring-tests check
+
+$(URING_O)/helper.o: tests/uring/helper.c $(URING_DEPS)
+	@mkdir -p $(@D)
+	$(CC) $(URING_CFLAGS) -c -o $@ $<
+
+$(URING_O)/pattern: tests/uring/pattern.c $(URING_DEPS)
+	@mkdir -p $(@D)
+	$(CC) $(URING_CFLAGS) -o $@ $<
+
+$(URING_PROGS:%=$(URING_O)/%): $(URING_O)/%: tests/uring/%.c $(URING_O)/helper.o $(URING_DEPS)
+	$(CC) $(URING_CFLAGS) -o $@ $< $(URING_O)/helper.o -luring
