@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash
+#
+# Part of tests/cases/tool-*.sh: one boot, many checks. Such a script runs
+# itself once more in the guest, as `SCRIPT guest`; $self is its path.
+# shellcheck disable=SC2034,SC2154 # used by, and set by, the scripts
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd) || exit 1
+cd "$top" || exit 1
+tool=$top/build/t/io_uring-vblk
+pattern=$top/build/t/vblk-pattern
+failed=0
+
+# Each check's time is the time since the last one
+clock=${EPOCHREALTIME/[.,]/}
+pass()
+{
+	local now=${EPOCHREALTIME/[.,]/}
+	printf 'PASS %s (%d.%d s)\n' "$1" $(((now - clock) / 1000000)) $(((now - clock) / 100000 % 10))
+	clock=$now
+}
+fail() { printf 'FAIL %s: got %s, wanted %s\n' "$1" "${2:-nothing}" "$3"; failed=1; clock=${EPOCHREALTIME/[.,]/}; }
+skip() { printf 'SKIP %s: %s\n' "$1" "$2"; clock=${EPOCHREALTIME/[.,]/}; }
+
+equal()		# NAME GOT WANTED
+{
+	if [ "$2" = "$3" ]; then pass "$1"; else fail "$1" "$2" "$3"; fi
+}
+between()	# NAME GOT LOW HIGH (numbers, fractions allowed)
+{
+	if awk "BEGIN { exit !(${2:-0} >= $3 && ${2:-0} <= $4) }"; then pass "$1"; else fail "$1" "$2" "$3 to $4"; fi
+}
+
+# Run the tool; $status, and what it said in $out and $err
+run()
+{
+	"$@" >/tmp/out 2>/tmp/err </dev/null
+	status=$?
+	out=$(</tmp/out) err=$(</tmp/err)
+}
+said() { tr '\n' ' ' </tmp/err; }
+
+works()		# NAME COMMAND…
+{
+	local name=$1
+	shift
+	run "$@"
+	if [ $status -eq 0 ]; then pass "$name"; else fail "$name" "status $status: $(said)" "status 0"; fi
+}
+# Refused in one line that says what to do, status 1
+refused()	# NAME REGEX COMMAND…
+{
+	local name=$1 regex=$2
+	shift 2
+	run "$@"
+	if [ $status -eq 1 ] && [[ $err =~ $regex ]] && [ "$(wc -l </tmp/err)" -eq 1 ]; then
+		pass "$name"
+	else
+		fail "$name" "status $status, $(wc -l </tmp/err) lines: $(said)" "status 1 and a line like '$regex'"
+	fi
+}
+value()		# FIELD…: of the tool's JSON in $out
+{
+	python3 -c 'import json, sys
+v = json.load(sys.stdin)
+for k in sys.argv[1:]: v = v[int(k) if k.isdigit() else k]
+print(v)' "$@" <<<"$out"
+}
+
+# What QEMU has seen on all disks since mark: lines "read|write SECTOR SECTORS"
+mark() { trace_mark=$(stat -c %s "$VM_SCRATCH/trace"); }
+trace() { tail -c +$((trace_mark + 1)) "$VM_SCRATCH/trace"; }
+seen()
+{
+	trace |
+		sed -nE 's/.*virtio_blk_handle_(read|write) .* sector ([0-9]+) nsectors ([0-9]+).*/\1 \2 \3/p'
+}
+seen_sectors() { seen | awk -v op="$1" '$1 == op { n += $3 } END { print n + 0 }'; }
+# The most commands that the device had and hadn't answered
+seen_depth()
+{
+	trace | awk '
+		/virtio_blk_handle_/ { if (++n > max) max = n }
+		/virtio_blk_req_complete/ { n-- }
+		END { print max + 0 }'
+}
+
+await()		# SECONDS COMMAND…
+{
+	local end=$((SECONDS + $1))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		[ $SECONDS -lt $end ] || return 1
+		sleep 0.05
+	done
+}
+
+boot()		# OPTIONS… of tests/vm/run
+{
+	local rc
+	"$top/tests/vm/run" --kernel "${KERNEL:-6.12}" --timeout 240 \
+		--trace virtio_blk_handle_read --trace virtio_blk_handle_write \
+		--trace virtio_blk_req_complete --share "$work" "$@" -- "$self" guest
+	rc=$?
+	case $rc in
+	0|1) ;;
+	*) fail "${self##*/}-guest" "status $rc of the guest" "0 or 1"; return 1 ;;
+	esac
+	return $rc
+}
+host_prepare()
+{
+	[ -x "$tool" ] || make -s -C "$top" tools || exit 1
+	work=$(mktemp -d) || exit 1
+	trap 'rm -rf "$work"' EXIT
+}

@@ -1,0 +1,256 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# io_uring-vblk: what each option does, seen from outside the tool: in QEMU's
+# trace, /proc and the kernel's tracepoints.
+set -u
+self=$(realpath "$0")
+# shellcheck source=t/test-lib.sh
+. "$(dirname "$self")/../../t/test-lib.sh"
+
+host()
+{
+	host_prepare
+	truncate -s 64M "$work/a.img" "$work/b.img" "$work/c.img" "$work/d.img"
+	truncate -s 3T "$work/huge.img"
+	boot --mem 1G --disk "raw:$work/a.img" --disk "raw:$work/b.img,bs=4096" \
+		--disk "raw:$work/c.img,eio=4096" --disk "raw:$work/huge.img" \
+		--disk "raw:$work/d.img,iops=60"
+}
+
+# The proposal's two commands as they stand; fio's scripts parse their lines
+proposal()
+{
+	local u disk
+	for u in 1 0; do
+		disk=/dev/vda
+		[ $u = 1 ] && disk=/dev/vdac0
+		mark
+		run timeout --foreground -s INT 3 "$tool" -b4096 -d8 -c4 -s4 -p0 -F1 -B0 -O0 -n1 -u$u $disk
+		# timeout says 124 when it had to send the signal, and it had to
+		equal "tool-proposal-u$u-ends-on-SIGINT" "$status $(grep -c 'Exiting on signal' /tmp/out)" "124 1"
+		equal "tool-F18-u$u-line-format" \
+			"$(grep -cE '^IOPS=[0-9.]+[KM]?, BW=[0-9.]+[MG]iB/s, IOS/call=-?[0-9]+/-?[0-9]+$' /tmp/out)" \
+			"$(grep -c '^IOPS=' /tmp/out)"
+		equal "tool-U12-u$u-writes-nothing" "$(seen_sectors write)" 0
+	done
+}
+
+counts()
+{
+	mark
+	run "$tool" -u1 -p0 -d8 -s4 -c4 -b8k --ios 100 -R0 --offset 1M --size 2M --json /dev/vdac0
+	equal tool-ios-commands-at-the-device "$(seen | sort -u | wc -l)" 100
+	equal tool-b-sectors-each "$(seen | awk '{ print $1, $3 }' | sort -u)" "read 16"
+	equal tool-R0-offset-sequence "$(seen | awk '{ print $2 }' | sort -n | sed -n '1p;2p;100p' | tr '\n' ' ')" "2048 2064 3632 "
+	equal tool-json-counts "$(value ios) $(value ops read) $(value errors) $(value ok)" "100 100 0 True"
+	between tool-s4-syscalls-per-io "$(value syscalls_per_io)" 0.2 0.3
+
+	mark
+	run "$tool" -u1 -p0 -d1 -s1 -c1 -b512 --ios 300 --offset 25% --size 25% /dev/vdac0
+	equal tool-R1-stays-in-range "$(seen | awk '$2 < 32768 || $2 >= 65536' | wc -l)" 0
+	between tool-R1-spreads "$(seen | awk '{ print int(($2 - 32768) / 4096) }' | sort -u | wc -l)" 8 8
+
+	mark
+	works tool-3TiB "$tool" -u1 -p0 --ios 1 -R0 -d1 -b4096 --offset 2251799814144 /dev/vddc0
+	equal tool-3TiB-sector "$(seen | head -n 1)" "read 4398046512 8"
+	mark
+	works tool-two-disks-two-threads "$tool" -u1 -p0 -n2 -d4 --ios 50 -b4096 /dev/vdac0 /dev/vdbc0
+	equal tool-two-disks-two-threads-count "$(seen | wc -l)" 100
+	mark
+	works tool-two-disks-one-thread "$tool" -u1 -p0 -n1 -d4 --ios 50 -b4096 /dev/vdac0 /dev/vdbc0
+	equal tool-two-disks-one-thread-count \
+		"$(trace | grep handle_read | grep -o 'vdev [^ ]*' | sort | uniq -c | awk '{ print $1 }' | tr '\n' ' ')" "25 25 "
+	for how in "-u1 -B0 /dev/vdac0" "-u1 -V1 --iovecs 4 /dev/vdac0" "-u1 -F0 -X0 /dev/vdac0" "-V1 /dev/vda" \
+		   "-S1 /dev/vda" "-a1 -d4 /dev/vda" "-O0 /dev/vda" "--sqe128 /dev/vda" "--defer 0 -u1 /dev/vdac0"; do
+		mark
+		# shellcheck disable=SC2086 # a list of words
+		works "tool-reads-${how// /}" "$tool" -p0 --ios 64 -b4096 -R0 -d16 -s4 $how
+		between "tool-reads-${how// /}-sectors" "$(seen_sectors read)" 512 4096
+	done
+}
+
+# Once a second is a long time: everything's end is asked for here
+time_limits()
+{
+	local began=${EPOCHREALTIME/[.,]/} pid
+	run "$tool" -u1 -p0 -d4 -r 2 /dev/vdac0
+	between tool-F18-r-ends "$(((${EPOCHREALTIME/[.,]/} - began) / 1000))" 2000 3500
+	equal tool-F18-r-status-and-lines "$status $(grep -c '^IOPS=' /tmp/out)" "0 2"
+	"$tool" -u1 -p0 -d4 -t1 /dev/vdac0 >/tmp/out 2>/tmp/err &
+	pid=$!
+	await 10 grep -q IOPS= /tmp/out
+	kill -TERM $pid
+	wait $pid
+	equal tool-F16-SIGTERM-ends-with-report "$? $(grep -c '99.9900th' /tmp/out)" "0 1"
+}
+
+# A tool in the background, looked at from outside while it runs
+look()		# NAME WANTED COMMAND-TO-LOOK TOOL-OPTIONS…
+{
+	local name=$1 wanted=$2 cmd=$3
+	shift 3
+	"$tool" "$@" >/tmp/out 2>/tmp/err &
+	tool_pid=$!
+	await 10 grep -q IOPS= /tmp/out
+	equal "$name" "$($cmd)" "$wanted"
+	kill -INT $tool_pid
+	wait $tool_pid
+}
+ring_info() { cat "/proc/$tool_pid/fdinfo"/* 2>&- | awk -v k="$1:" '$1 == k { print $2 }' | head -n 1; }
+threads()	# CPUs that each but the main thread may run on
+{
+	local t
+	for t in "/proc/$tool_pid/task"/*; do
+		[ "${t##*/}" = "$tool_pid" ] || awk '/Cpus_allowed_list/ { print $2 }' "$t/status"
+	done | sort | tr '\n' ' '
+}
+sqpoll_threads() { cat "/proc/$tool_pid/task"/*/comm | grep -c iou-sqp; }
+free_pages() { awk '/HugePages_Free/ { print $2 }' /proc/meminfo; }
+huge_file_maps() { grep -c /dev/hugepages/buf "/proc/$tool_pid/maps"; }
+
+from_outside()
+{
+	look tool-B1-registered 8 "ring_info UserBufs" -u1 -p0 -d8 -B1 /dev/vdac0
+	look tool-B0-not-registered 0 "ring_info UserBufs" -u1 -p0 -d8 -B0 /dev/vdac0
+	look tool-F1-registered 1 'ring_info UserFiles' -u1 -p0 -d8 -F1 /dev/vdac0
+	look tool-F0-not-registered 0 'ring_info UserFiles' -u1 -p0 -d8 -F0 /dev/vdac0
+	look tool-pin-threads "0 1 " threads -u1 -p0 -d2 -n2 --pin 0-1 /dev/vdac0
+	look tool-sqpoll-thread 1 sqpoll_threads -u1 -p0 -d8 --sqpoll --sqpoll-cpu 1 --sqpoll-idle 100 /dev/vdac0
+	echo 8 >/proc/sys/vm/nr_hugepages
+	look tool-huge-pages 7 free_pages -u1 -p0 -d8 --huge /dev/vdac0
+	mkdir -p /dev/hugepages && mount -t hugetlbfs none /dev/hugepages
+	look tool-H-file 1 huge_file_maps -u1 -p0 -d8 -H /dev/hugepages/buf /dev/vdac0
+	rm -f /dev/hugepages/buf
+	echo 0 >/proc/sys/vm/nr_hugepages
+	refused tool-huge-without-pages 'vm.nr_hugepages' "$tool" -u1 -p0 --huge /dev/vdac0
+	refused tool-H-elsewhere 'hugetlbfs' "$tool" -u1 -p0 -H /tmp/buf /dev/vdac0
+}
+
+# The flags a ring was made with, as the kernel's tracepoint has them
+ring_flags()	# NAME BITS-WANTED BITS-UNWANTED OPTIONS…
+{
+	local name=$1 want=$2 not=$3 flags
+	shift 3
+	echo >/sys/kernel/tracing/trace
+	run "$tool" --ios 10 -d4 "$@"
+	flags=$(sed -nE 's/.*io_uring_create:.* flags (0x)?([0-9a-f]+).*/\2/p' /sys/kernel/tracing/trace | tail -n 1)
+	flags=$((16#${flags:-0}))
+	equal "$name" "$status $((flags & want)) $((flags & not))" "0 $((want)) 0"
+}
+
+setup_flags()
+{
+	local sqpoll=2 sqe128=1024 cqe32=2048 defer=8192
+	echo 1 >/sys/kernel/tracing/events/io_uring/io_uring_create/enable
+	ring_flags tool-u1-SQE128 $((sqe128 | cqe32 | defer)) $sqpoll -u1 -p0 /dev/vdac0
+	ring_flags tool-defer0 $((sqe128 | cqe32)) $defer -u1 -p0 --defer 0 /dev/vdac0
+	ring_flags tool-u0-SQE64 $defer $((sqe128 | cqe32)) -p0 /dev/vda
+	ring_flags tool-sqe128-on-block $sqe128 $cqe32 -p0 --sqe128 /dev/vda
+	ring_flags tool-sqpoll-flag $sqpoll $defer -u1 -p0 --sqpoll /dev/vdac0
+	if [[ $(uname -r) = 6.1.* ]]; then
+		refused tool-sqe64-old-kernel 'Linux 6.12 or newer' "$tool" -u1 -p0 --sqe64 /dev/vdac0
+	else
+		mark
+		ring_flags tool-sqe64 $cqe32 $sqe128 -u1 -p0 --sqe64 -b4096 /dev/vdac0
+		equal tool-sqe64-at-the-device "$(seen_sectors read)" 80
+	fi
+}
+
+wrong_node()
+{
+	refused tool-F01-block-node-for-u1 '/dev/vda is a block node.*/dev/vdac0' "$tool" -u1 -p0 /dev/vda
+	refused tool-F01-char-node-for-u0 'character node.*/dev/vda' "$tool" -p0 /dev/vdac0
+	refused tool-F01-other-char-device 'not a virtio-blk passthrough node' "$tool" -u1 -p0 /dev/zero
+	refused tool-F01-missing 'No such file' "$tool" -u1 -p0 /dev/vdzc0
+	refused tool-F23-bs-not-blocks 'no multiple of the disk.s block size 4096' "$tool" -u1 -p0 -b512 /dev/vdbc0
+	works tool-F23-bs-3k-of-512 "$tool" -u1 -p0 -b3k --ios 20 /dev/vdac0
+	refused tool-too-much-per-command 'more than this disk takes' "$tool" -u1 -p0 -b1G -d1 /dev/vdac0
+	refused tool-F19-no-poll-queues 'poll_queues=1' "$tool" -u1 /dev/vdac0
+	refused tool-F19-no-poll-queues-u0 'poll_queues=1' "$tool" /dev/vda
+	refused tool-range-behind-end 'ends behind the disk' "$tool" -u1 -p0 --offset 60M --size 5M /dev/vdac0
+	run "$tool" -u1 -p0 -d0 /dev/vdac0
+	equal tool-usage-status "$status" 2
+	run "$tool" --version
+	equal tool-version "$out" "io_uring-vblk $(cat VERSION)"
+	run "$tool" --help
+	equal tool-help "$status $(grep -c 'Usage:' /tmp/out)" "0 1"
+}
+
+# F20, and access by file permission
+unprivileged()
+{
+	local as="setpriv --reuid 65534 --regid 65534 --clear-groups"
+	chmod 0600 /dev/vdac0
+	# shellcheck disable=SC2086
+	refused tool-EACCES-says-why "Permission denied.*node's group" $as "$tool" -u1 -p0 /dev/vdac0
+	chmod 0666 /dev/vdac0
+	# shellcheck disable=SC2086,SC2016
+	refused tool-F20-memlock-named 'RLIMIT_MEMLOCK, ulimit -l\) is 64 KiB' \
+		$as bash -c 'ulimit -l 64; exec "$@"' - "$tool" -u1 -p0 -d64 --ios 100 /dev/vdac0
+	# shellcheck disable=SC2086,SC2016
+	works tool-F20-without-fixedbufs $as bash -c 'ulimit -l 64; exec "$@"' - "$tool" -u1 -p0 -d64 -B0 --ios 100 /dev/vdac0
+	chmod 0600 /dev/vdac0
+}
+
+# A sector that cannot be read: status in words, no flood, exit status 1
+device_errors()
+{
+	local u disk
+	refused tool-u1-IOERR-in-words 'at byte 2097152: the device answered IOERR \(status 1\)' \
+		"$tool" -u1 -p0 -R0 -d1 --ios 4 --offset 2M /dev/vdcc0
+	refused tool-u0-EIO 'at byte 2097152: Input/output error' "$tool" -p0 -R0 -d1 --ios 4 --offset 2M /dev/vdc
+	for u in 0 1; do
+		disk=/dev/vdc
+		[ $u = 1 ] && disk=/dev/vdcc0
+		run "$tool" -u$u -p0 -R0 -d4 -b512 --ios 160 --offset 2M --size 4096 --continue --json $disk
+		equal "tool-continue-counts-u$u" "$status $(value errors) $(value ios) $(value ok)" "1 20 160 False"
+		equal "tool-continue-lines-u$u" "$(wc -l </tmp/err | awk '{ print ($1 < 25) }')" 1
+	done
+}
+
+# A disk of 60 I/Os a second: what is in flight, and the open loop's honesty
+slow_disk()
+{
+	mark
+	run "$tool" -u1 -p0 -d7 -s7 -c1 -b4096 --ios 60 /dev/vdec0
+	equal tool-d-in-flight-at-the-device "$(seen_depth)" 7
+	run "$tool" -u1 -p0 -d4 -s4 -c4 -b4096 --rate 30 -r 3 --json /dev/vdec0
+	between tool-rate-below-the-disk "$(value ios)" 80 100
+	mark
+	run "$tool" -u1 -p0 -d4 -b4096 --rate 240 -r 3 --json /dev/vdec0
+	between tool-rate-above-shows-the-queue "$(value latency_ns p50)" 500000000 3000000000
+	run "$tool" -u1 -p0 -d4 -b4096 -t1 -r 2 --json /dev/vdec0
+	between tool-closed-loop-hides-it "$(value latency_ns p50)" 20000000 200000000
+}
+
+compare()
+{
+	local b0 b1
+	b0=$(awk '$3 == "vda" { print $4 }' /proc/diskstats)
+	mark
+	run "$tool" --compare -p0 -d8 -s4 -c4 --repeats 2 -r 0.3 --json /dev/vdac0
+	b1=$(awk '$3 == "vda" { print $4 }' /proc/diskstats)
+	equal tool-compare-json "$status $(value rows 0 n) $(value ok)" "0 2 True"
+	between tool-compare-both-at-the-device "$(seen | wc -l)" $((b1 - b0 + 10)) 10000000
+	between tool-compare-block-side "$((b1 - b0))" 10 10000000
+	works tool-matrix "$tool" --matrix --repeats 1 -r 0.1 /dev/vda
+	equal tool-matrix-rows "$(grep -c '^QD' /tmp/out) $(grep -c 'not run: no poll queues' /tmp/out)" "9 3"
+}
+
+guest()
+{
+	proposal
+	counts
+	time_limits
+	from_outside
+	setup_flags
+	wrong_node
+	unprivileged
+	device_errors
+	slow_disk
+	compare
+	exit $failed
+}
+
+if [ "${1:-}" = guest ]; then guest; else host; fi
