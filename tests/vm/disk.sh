@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 #
 # Part of tests/vm/run: what a --disk SPEC means in QEMU's words.
 # Adds to the arrays qemu_args and device_args; the n-th disk is diskN, its
@@ -15,7 +15,7 @@ quoted() { echo "${1//,/,,}"; }
 
 disk_add()	# NUMBER SPEC
 {
-	local n=$1 spec=$2 kind file o value top opts= dev= discard=ignore
+	local n=$1 spec=$2 kind file o value top opts='' dev='' discard=ignore
 	local -a option
 	IFS=, read -ra option <<<"$spec"
 	kind=${option[0]%%:*}
@@ -23,7 +23,7 @@ disk_add()	# NUMBER SPEC
 	[ "$kind" != "${option[0]}" ] || die "--disk $spec: say null:SIZE, raw:FILE or qcow2:FILE"
 	top=img$n
 	# Layers above the image are named lowest first: blkdebug, log, throttle.
-	local eio= log= iops=
+	local eio='' log='' iops=''
 	mmio_disk=
 	for o in "${option[@]:1}"; do
 		value=${o#*=}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154
 #
 # Part of tests/vm/run: which kernel, its uncompressed image, its initramfs.
 # Sets krel (release), vmlinux, moddir (…/lib/modules/REL), kdir (build/REL).
@@ -77,7 +77,7 @@ kernel_pick()		# what --kernel said
 	vmlinux=$cache/vmlinux
 	exec 8>"$cache/lock"
 	flock 8
-	[ -e "$vmlinux" ] && [ "$vmlinux" -nt "$image" ] || kernel_extract "$image" "$vmlinux"
+	[ "$vmlinux" -nt "$image" ] || kernel_extract "$image" "$vmlinux"
 	if [ -z "$krel" ]; then
 		krel=$(grep -a -o -m1 'Linux version [0-9][^ ]* (' "$vmlinux" | head -n 1 | cut -d' ' -f3)
 		[ -n "$krel" ] || die "$image does not say which Linux version it is"

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash
+#
+# For tests/cases/*.sh. A case is one script for both sides: run without words
+# it is the host's side, `host`, which starts guests; these run the same script
+# with the name of one of its functions:
+#
+#	. "$(dirname "$0")/lib.sh"
+#	inside() { check sees-a-disk "$(ls /dev/vda)" /dev/vda; }
+#	host() { guest --disk null:1G -- inside; }
+#	case_main "$@"
+#
+# One boot for many behaviours: boots are dear. Every behaviour says one line,
+# PASS, FAIL or SKIP, which tests/check counts. KERNEL says which kernel.
+
+case_file=$(realpath "$0")
+case_name=$(basename "$0" .sh)
+lib=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
+vm=$(realpath "$lib/../vm")
+top=$(realpath "$lib/../..")
+failed=0
+since=${EPOCHREALTIME/[.,]/}
+
+took()
+{
+	local now=${EPOCHREALTIME/[.,]/} d
+	d=$((now - since)) since=$now
+	printf '(%d.%d s)' $((d / 1000000)) $((d / 100000 % 10))
+}
+
+one_line() { tr '\n\r' '  ' <<<"$*" | cut -c -300 | sed 's/ *$//'; }
+
+pass() { echo "PASS $case_name-$1 $(took)"; }
+fail() { echo "FAIL $case_name-$1: got $(one_line "$2"), wanted $(one_line "$3")"; failed=1; took >/dev/null; }
+skip() { echo "SKIP $case_name-$1: $(one_line "$2")"; took >/dev/null; }
+
+# check NAME GOT WANTED
+check() { if [ "$2" == "$3" ]; then pass "$1"; else fail "$1" "'$2'" "'$3'"; fi; }
+
+# works NAME COMMAND…: it ends with 0.   refused NAME COMMAND…: it does not.
+works()
+{
+	local name=$1 out rc
+	shift
+	out=$("$@" 2>&1); rc=$?
+	if [ $rc = 0 ]; then pass "$name"; else fail "$name" "status $rc: $out" "success of $*"; fi
+}
+
+refused()
+{
+	local name=$1 out
+	shift
+	if out=$("$@" 2>&1); then fail "$name" "success: $out" "an error from $*"; else pass "$name"; fi
+}
+
+# await SECONDS COMMAND…: until it succeeds. Its own clock: a suspended guest's
+# wall clock may jump.
+await()
+{
+	local i n=$(($1 * 20))
+	shift
+	for ((i = 0; i < n; i++)); do
+		"$@" >/dev/null 2>&1 && return 0
+		sleep 0.05
+	done
+	return 1
+}
+
+# Between the sides: signal NAME on one, await_signal NAME [SECONDS] on the other.
+signal() { : >"$VM_SCRATCH/signal-$1"; }
+await_signal() { await "${2:-60}" test -e "$VM_SCRATCH/signal-$1"; }
+
+# qmp COMMAND [KEY=VALUE…], with --wait EVENT before it; host side of guest_with.
+qmp()
+{
+	local -a options=()
+	while [[ $1 == --* ]]; do options+=("$1" "$2"); shift 2; done
+	"$vm/qmp" "${options[@]}" "$VM_QMP" "$@"
+}
+
+# ---- host side ----
+
+# The case's folder on the host, gone afterwards.
+work_folder()
+{
+	[ -z "${work:-}" ] || return
+	work=$(mktemp -d /tmp/case.XXXXXX) || exit 1
+	trap 'rm -rf "$work"' EXIT
+}
+
+# tmpimg NAME SIZE: an empty sparse image, its name in $REPLY-free words: prints it.
+tmpimg() { truncate -s "$2" "$work/$1" && echo "$work/$1"; }
+
+# need_tool TOOL PACKAGE: or the whole case is skipped with the reason.
+need_tool()
+{
+	command -v "$1" >/dev/null && return
+	"$vm/need" "$2" >/dev/null 2>&1 && return
+	skip all "there is no $1 (Debian package $2)"
+	exit 77
+}
+
+# guest [runner's options] -- FUNCTION [ARG…]: boots, runs the function there.
+# The runner's own failures are the case's; RUNNER_OK names statuses to let pass.
+guest()
+{
+	local -a options=()
+	local rc
+	while [ "$1" != -- ]; do options+=("$1"); shift; done
+	shift
+	"$vm/run" --kernel "${KERNEL:-6.12}" --driver "${DRIVER:-ours}" --share "$work/share" \
+		--env "DRIVER=${DRIVER:-ours}" --env "SOAK=${SOAK:-}" "${options[@]}" -- /bin/bash "$case_file" "$@"
+	rc=$?
+	case $rc in
+	120) fail "$1-log" "a report in the guest's kernel log" "none" ;;
+	124) fail "$1-time" "a time-out" "an end" ;;
+	125) fail "$1-boot" "no guest" "a guest" ;;
+	esac
+	[ $rc = 0 ] || failed=1
+	return $rc
+}
+
+# guest_with HOST-FUNCTION [options] -- FUNCTION…: the host's function runs beside
+# it, with VM_QMP and VM_SCRATCH set.
+guest_with()
+{
+	local script=$work/beside-$1
+	printf '#!/bin/bash\nexec /bin/bash %q %q\n' "$case_file" "$1" >"$script"
+	chmod +x "$script"
+	shift
+	guest --host-script "$script" "$@"
+}
+
+# Where a case compares with the in-tree driver: the same boot under both.
+with_stock() { DRIVER=stock "$@"; }
+
+case_main()
+{
+	if [ $# -gt 0 ]; then
+		"$@"
+	else
+		work_folder
+		host
+	fi
+	exit $failed
+}
