@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# The guest driver. kbuild works on copies under build/KVER, so that several
+# kernels' objects don't mix and the tree stays clean.
+
+KVERS	:= $(notdir $(patsubst %/build,%,$(wildcard /lib/modules/*/build)))
+KVER	?= $(KVERS)
+
+#: make module         builds build/KVER/virtio_blk.ko; KVER=RELEASE, default: every kernel with headers; W=1 for warnings
+module: $(KVER:%=$(O)/%/virtio_blk.ko)
+	@test -n "$(strip $(KVER))" || { echo "No kernel headers under /lib/modules: install linux-headers-amd64, or linux-headers-6.12-amd64" >&2; exit 1; }
+
+# A debug kernel built here is no installed release.
+kdir = $(if $(filter debug kcsan builtin,$(1)),$(CURDIR)/$(O)/$(1)/linux,/lib/modules/$(1)/build)
+
+driver-src := $(wildcard drivers/block/*.c drivers/block/*.h) drivers/block/Kbuild drivers/block/probe.sh include/uapi/linux/virtio_blk_uring.h VERSION
+
+$(O)/%/virtio_blk.ko: $(driver-src)
+	@mkdir -p $(O)/$*/module/drivers/block
+	@cp -u $(filter drivers/%,$^) $(O)/$*/module/drivers/block/
+	@cp -u VERSION $(O)/$*/module/
+	@cp -ru include $(O)/$*/module/
+	$(MAKE) -C $(call kdir,$*) M=$(CURDIR)/$(O)/$*/module/drivers/block $(if $(W),W=$(W)) $(if $(C),C=$(C)) $(if $(CF),CF="$(CF)") modules
+	@cp $(O)/$*/module/drivers/block/virtio_blk.ko $@
+
+#: make sparse         checks the driver with sparse, endianness included
+sparse:
+	@for k in $(KVER); do \
+		rm -rf $(O)/$$k/virtio_blk.ko $(O)/$$k/module/drivers/block/*.o; \
+		$(MAKE) --no-print-directory module KVER=$$k C=1 CF="-D__CHECK_ENDIAN__ -Wsparse-error" || exit 1; \
+	done
+
+.PHONY: module sparse

@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The one place that knows kernels differ. HAVE_x are decided by Kbuild, which
+ * looks into the headers it builds against: stable kernels take interfaces
+ * back, so a version number says little. What has no HAVE_x is the same from
+ * Linux 6.1 on.
+ */
+#ifndef _VIRTBLK_COMPAT_H
+#define _VIRTBLK_COMPAT_H
+
+#include <linux/blk-mq.h>
+#include <linux/blkdev.h>
+#include <linux/hdreg.h>
+#include <linux/version.h>
+#include <linux/virtio_blk.h>
+#include <linux/virtio_config.h>
+#if IS_ENABLED(CONFIG_IO_URING)
+#ifdef HAVE_IO_URING_CMD_H
+#include <linux/io_uring/cmd.h>
+#else
+#include <linux/io_uring.h>
+#endif
+#include <linux/io_uring_types.h>
+#endif
+#ifndef HAVE_MAP_HW_QUEUES
+#include <linux/blk-mq-virtio.h>
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 1, 0)
+#error "virtio_blk with passthrough needs Linux 6.1 or newer (tried up to 7.3)"
+#endif
+
+/* ---- blk-mq: lists of requests (6.13, taken back to 6.12.y) ---- */
+
+#ifdef HAVE_RQ_LIST
+typedef struct rq_list compat_rq_list;
+#define COMPAT_RQ_LIST_EMPTY	{ }
+
+static inline void compat_rq_list_fifo(compat_rq_list *list)
+{
+}
+
+static inline void compat_rq_list_add_tail(compat_rq_list *list,
+					   struct request *req)
+{
+	rq_list_add_tail(list, req);
+}
+
+static inline void compat_iob_add(struct io_comp_batch *iob,
+				  struct request *req)
+{
+	rq_list_add_tail(&iob->req_list, req);
+}
+
+static inline void compat_claim_tag(struct request *req)
+{
+}
+#else
+typedef struct request *compat_rq_list;
+#define COMPAT_RQ_LIST_EMPTY	NULL
+
+/* The plug's list had the newest request in front. */
+static inline void compat_rq_list_fifo(compat_rq_list *list)
+{
+	struct request *req, *fifo = NULL;
+
+	while ((req = rq_list_pop(list)))
+		rq_list_add(&fifo, req);
+	*list = fifo;
+}
+
+static inline void compat_rq_list_add_tail(compat_rq_list *list,
+					   struct request *req)
+{
+	while (*list)
+		list = &(*list)->rq_next;
+	req->rq_next = NULL;
+	*list = req;
+}
+
+static inline void compat_iob_add(struct io_comp_batch *iob,
+				  struct request *req)
+{
+	rq_list_add(&iob->req_list, req);
+}
+
+/* Left to ->queue_rqs() before 6.7. */
+static inline void compat_claim_tag(struct request *req)
+{
+	req->mq_hctx->tags->rqs[req->tag] = req;
+}
+#endif
+
+/* ---- blk-mq: small things ---- */
+
+#ifdef HAVE_INIT_REQUEST_INT_NODE
+typedef int compat_numa_t;
+#else
+typedef unsigned int compat_numa_t;
+#endif
+
+#ifdef HAVE_SHOULD_MERGE
+#define COMPAT_MQ_F_SHOULD_MERGE	BLK_MQ_F_SHOULD_MERGE
+#else
+#define COMPAT_MQ_F_SHOULD_MERGE	0
+#endif
+
+#ifdef HAVE_WQ_PERCPU
+#define COMPAT_WQ_PERCPU	WQ_PERCPU
+#else
+#define COMPAT_WQ_PERCPU	0
+#endif
+
+static inline int compat_blk_rq_map_sg(struct request *req,
+				       struct scatterlist *sgl)
+{
+#ifdef HAVE_MAP_SG_QUEUE
+	return blk_rq_map_sg(req->q, req, sgl);
+#else
+	return blk_rq_map_sg(req, sgl);
+#endif
+}
+
+static inline void compat_map_irq_queues(struct blk_mq_queue_map *map,
+					 struct virtio_device *vdev)
+{
+#ifdef HAVE_MAP_HW_QUEUES
+	blk_mq_map_hw_queues(map, &vdev->dev, 0);
+#else
+	blk_mq_virtio_map_queues(map, vdev, 0);
+#endif
+}
+
+/* Undoes blk_freeze_queue_start(). */
+static inline void compat_unfreeze_queue(struct request_queue *q)
+{
+#ifdef HAVE_FREEZE_MEMFLAGS
+	blk_mq_unfreeze_queue_nomemrestore(q);
+#else
+	blk_mq_unfreeze_queue(q);
+#endif
+}
+
+static inline struct address_space *
+compat_bdev_mapping(struct block_device *bdev)
+{
+#ifdef HAVE_BD_MAPPING
+	return bdev->bd_mapping;
+#else
+	return bdev->bd_inode->i_mapping;
+#endif
+}
+
+/* ---- queue limits (start/commit from 6.9, feature bits from 6.11) ---- */
+
+#ifdef HAVE_BLK_MAX_BLOCK_SIZE
+#define COMPAT_MAX_BLOCK_SIZE	BLK_MAX_BLOCK_SIZE
+#else
+#define COMPAT_MAX_BLOCK_SIZE	PAGE_SIZE
+#endif
+
+#ifdef HAVE_LIMITS_FEATURES
+static inline struct gendisk *compat_alloc_disk(struct blk_mq_tag_set *set,
+						struct queue_limits *lim,
+						void *queuedata, bool wc)
+{
+	/* As in-tree: the host's medium is unknown. */
+	lim->features |= BLK_FEAT_ROTATIONAL;
+	if (wc)
+		lim->features |= BLK_FEAT_WRITE_CACHE;
+	return blk_mq_alloc_disk(set, lim, queuedata);
+}
+
+static inline int compat_set_write_cache(struct request_queue *q, bool wc)
+{
+	struct queue_limits lim = queue_limits_start_update(q);
+
+	if (wc)
+		lim.features |= BLK_FEAT_WRITE_CACHE;
+	else
+		lim.features &= ~BLK_FEAT_WRITE_CACHE;
+#ifdef HAVE_COMMIT_UPDATE_FROZEN
+	return queue_limits_commit_update_frozen(q, &lim);
+#else
+	return queue_limits_commit_update(q, &lim);
+#endif
+}
+
+static inline void compat_limits_set_zoned(struct queue_limits *lim, u32 append)
+{
+	lim->features |= BLK_FEAT_ZONED;
+#ifdef HAVE_MAX_HW_ZONE_APPEND
+	lim->max_hw_zone_append_sectors = append;
+#else
+	lim->max_zone_append_sectors = append;
+#endif
+}
+
+static inline int compat_revalidate_zones(struct gendisk *disk)
+{
+	return blk_revalidate_disk_zones(disk);
+}
+
+static inline bool compat_write_cache(struct request_queue *q)
+{
+	return blk_queue_write_cache(q);
+}
+
+static inline void compat_zone_resources(struct gendisk *disk, u32 *open,
+					 u32 *active)
+{
+	*open = disk->queue->limits.max_open_zones;
+	*active = disk->queue->limits.max_active_zones;
+}
+#else
+static inline void compat_apply_limits(struct request_queue *q,
+				       const struct queue_limits *lim)
+{
+	/* First, as the others are checked against it. */
+	blk_queue_logical_block_size(q, lim->logical_block_size);
+	if (lim->physical_block_size)
+		blk_queue_physical_block_size(q, lim->physical_block_size);
+	if (lim->alignment_offset)
+		blk_queue_alignment_offset(q, lim->alignment_offset);
+	if (lim->io_min)
+		blk_queue_io_min(q, lim->io_min);
+	if (lim->io_opt)
+		blk_queue_io_opt(q, lim->io_opt);
+	blk_queue_max_segments(q, lim->max_segments);
+	blk_queue_max_segment_size(q, lim->max_segment_size);
+	blk_queue_max_hw_sectors(q, lim->max_hw_sectors);
+	if (lim->max_hw_discard_sectors)
+		blk_queue_max_discard_sectors(q, lim->max_hw_discard_sectors);
+	if (lim->max_discard_segments) {
+		blk_queue_max_discard_segments(q, lim->max_discard_segments);
+		q->limits.discard_granularity = lim->discard_granularity;
+	}
+	blk_queue_max_secure_erase_sectors(q, lim->max_secure_erase_sectors);
+	blk_queue_max_write_zeroes_sectors(q, lim->max_write_zeroes_sectors);
+}
+
+static inline struct gendisk *compat_alloc_disk(struct blk_mq_tag_set *set,
+						struct queue_limits *lim,
+						void *queuedata, bool wc)
+{
+	struct gendisk *disk = blk_mq_alloc_disk(set, queuedata);
+
+	if (!IS_ERR(disk)) {
+		compat_apply_limits(disk->queue, lim);
+		blk_queue_write_cache(disk->queue, wc, false);
+	}
+	return disk;
+}
+
+static inline int compat_set_write_cache(struct request_queue *q, bool wc)
+{
+	blk_queue_write_cache(q, wc, false);
+	return 0;
+}
+
+static inline bool compat_write_cache(struct request_queue *q)
+{
+	return test_bit(QUEUE_FLAG_WC, &q->queue_flags);
+}
+
+/* These kernels negotiate no zones. */
+static inline void compat_zone_resources(struct gendisk *disk, u32 *open,
+					 u32 *active)
+{
+}
+#endif
+
+/* ---- block device operations ---- */
+
+#ifdef HAVE_GETGEO_DISK
+#define COMPAT_GETGEO(name, body)					\
+static int name(struct gendisk *disk, struct hd_geometry *geo)		\
+{									\
+	return body(disk, geo);						\
+}
+#else
+#define COMPAT_GETGEO(name, body)					\
+static int name(struct block_device *bdev, struct hd_geometry *geo)	\
+{									\
+	return body(bdev->bd_disk, geo);				\
+}
+#endif
+
+#ifdef HAVE_REPORT_ZONES_ARGS
+typedef struct blk_report_zones_args compat_report_t;
+#define COMPAT_REPORT_ZONES_ARGS					\
+	struct gendisk *disk, sector_t sector, unsigned int nr_zones,	\
+	struct blk_report_zones_args *args
+#define COMPAT_REPORT_ZONES(name, body)					\
+int name(COMPAT_REPORT_ZONES_ARGS)					\
+{									\
+	return body(disk, sector, nr_zones, args);			\
+}
+#else
+/* The callback and its argument travel together. */
+typedef struct {
+	report_zones_cb	cb;
+	void		*data;
+} compat_report_t;
+#define COMPAT_REPORT_ZONES_ARGS					\
+	struct gendisk *disk, sector_t sector, unsigned int nr_zones,	\
+	report_zones_cb cb, void *data
+#define COMPAT_REPORT_ZONES(name, body)					\
+int name(COMPAT_REPORT_ZONES_ARGS)					\
+{									\
+	compat_report_t report = { .cb = cb, .data = data };		\
+									\
+	return body(disk, sector, nr_zones, &report);			\
+}
+#endif
+
+static inline int compat_report_zone(struct gendisk *disk,
+				     struct blk_zone *zone, unsigned int idx,
+				     compat_report_t *report)
+{
+#ifdef HAVE_REPORT_ZONES_ARGS
+	return disk_report_zone(disk, zone, idx, report);
+#else
+	return report->cb(zone, idx, report->data);
+#endif
+}
+
+/* ---- virtio ---- */
+
+#ifdef HAVE_VIRTQUEUE_INFO
+#define compat_vq_info	virtqueue_info
+
+static inline int compat_find_vqs(struct virtio_device *vdev, unsigned int nr,
+				  struct virtqueue *vqs[],
+				  struct compat_vq_info *info,
+				  struct irq_affinity *affinity)
+{
+	return virtio_find_vqs(vdev, nr, vqs, info, affinity);
+}
+#else
+struct compat_vq_info {
+	const char	*name;
+	vq_callback_t	*callback;
+};
+
+static inline int compat_find_vqs(struct virtio_device *vdev, unsigned int nr,
+				  struct virtqueue *vqs[],
+				  struct compat_vq_info *info,
+				  struct irq_affinity *affinity)
+{
+	vq_callback_t **callbacks = kcalloc(nr, sizeof(*callbacks), GFP_KERNEL);
+	const char **names = kcalloc(nr, sizeof(*names), GFP_KERNEL);
+	unsigned int i;
+	int err = -ENOMEM;
+
+	if (callbacks && names) {
+		for (i = 0; i < nr; i++) {
+			callbacks[i] = info[i].callback;
+			names[i] = info[i].name;
+		}
+		err = virtio_find_vqs(vdev, nr, vqs, callbacks, names,
+				      affinity);
+	}
+	kfree(callbacks);
+	kfree(names);
+	return err;
+}
+#endif
+
+/* Zoned devices came with 6.3; before, the feature isn't negotiated. */
+#ifdef HAVE_VIRTIO_ZONED
+#define VIRTBLK_ZONED	IS_ENABLED(CONFIG_BLK_DEV_ZONED)
+
+static inline u8 compat_zone_model(struct virtio_device *vdev)
+{
+	u8 model = VIRTIO_BLK_Z_NONE;
+
+	virtio_cread_feature(vdev, VIRTIO_BLK_F_ZONED,
+			     struct virtio_blk_config, zoned.model, &model);
+	return model;
+}
+#else
+#define VIRTBLK_ZONED		0
+#define VIRTIO_BLK_Z_NONE	0
+#define VIRTIO_BLK_Z_HM		1
+#define VIRTIO_BLK_Z_HA		2
+
+static inline u8 compat_zone_model(struct virtio_device *vdev)
+{
+	return VIRTIO_BLK_Z_NONE;
+}
+#endif
+
+/* ---- io_uring commands; only uring.c uses these ---- */
+
+#if IS_ENABLED(CONFIG_IO_URING)
+
+/* The 16 (or, of a 128-byte SQE, 80) bytes of sqe->cmd. */
+static inline const void *compat_cmd_payload(const struct io_uring_cmd *ioucmd)
+{
+#ifdef HAVE_URING_CMD_SQE
+	return ioucmd->sqe->cmd;
+#else
+	return ioucmd->cmd;
+#endif
+}
+
+/*
+ * sqe->addr and sqe->len of a command that may have been punted: before 6.5
+ * the driver never sees the SQE itself.
+ */
+#ifdef HAVE_URING_CMD_SQE
+#define COMPAT_IO64	1
+
+static inline void compat_cmd_buffer(const struct io_uring_cmd *ioucmd,
+				     u64 *addr, u32 *len)
+{
+	*addr = READ_ONCE(ioucmd->sqe->addr);
+	*len = READ_ONCE(ioucmd->sqe->len);
+}
+#else
+#define COMPAT_IO64	0
+
+static inline void compat_cmd_buffer(const struct io_uring_cmd *ioucmd,
+				     u64 *addr, u32 *len)
+{
+}
+#endif
+
+static inline bool compat_cmd_is_compat(struct io_uring_cmd *ioucmd,
+					unsigned int issue_flags)
+{
+#ifdef HAVE_URING_F_COMPAT
+	return issue_flags & IO_URING_F_COMPAT;
+#else
+	return cmd_to_io_kiocb(ioucmd)->ctx->compat;
+#endif
+}
+
+static inline int compat_import_fixed(u64 addr, size_t len, int dir,
+				      struct iov_iter *iter,
+				      struct io_uring_cmd *ioucmd,
+				      unsigned int issue_flags)
+{
+#ifdef HAVE_IMPORT_FIXED_FLAGS
+	return io_uring_cmd_import_fixed(addr, len, dir, iter, ioucmd,
+					 issue_flags);
+#else
+	return io_uring_cmd_import_fixed(addr, len, dir, iter, ioucmd);
+#endif
+}
+
+#ifdef HAVE_IMPORT_FIXED_VEC
+#define COMPAT_FIXED_VEC	1
+
+static inline int compat_import_fixed_vec(u64 iovs, u32 nr, int dir,
+					  struct iov_iter *iter,
+					  struct io_uring_cmd *ioucmd,
+					  unsigned int issue_flags)
+{
+	return io_uring_cmd_import_fixed_vec(ioucmd, u64_to_user_ptr(iovs), nr,
+					     dir, iter, issue_flags);
+}
+#else
+#define COMPAT_FIXED_VEC	0
+
+static inline int compat_import_fixed_vec(u64 iovs, u32 nr, int dir,
+					  struct iov_iter *iter,
+					  struct io_uring_cmd *ioucmd,
+					  unsigned int issue_flags)
+{
+	return -EOPNOTSUPP;
+}
+#endif
+
+/* @big: the ring had 32-byte CQEs when the command was submitted. */
+static inline void compat_cmd_done(struct io_uring_cmd *ioucmd, int res,
+				   u64 result, bool big,
+				   unsigned int issue_flags)
+{
+#ifdef HAVE_CMD_DONE32
+	/* In a mixed ring done32 always costs a big CQE. */
+	if (big && result)
+		io_uring_cmd_done32(ioucmd, res, result, issue_flags);
+	else
+		io_uring_cmd_done(ioucmd, res, issue_flags);
+#else
+	io_uring_cmd_done(ioucmd, res, result, issue_flags);
+#endif
+}
+
+/* Defines @name as task work that calls @body(ioucmd, issue_flags). */
+#ifdef HAVE_CMD_TW_TOKEN
+#define COMPAT_CMD_TASK_WORK(name, body)				\
+static void name(struct io_tw_req tw_req, io_tw_token_t tw)		\
+{									\
+	body(io_uring_cmd_from_tw(tw_req),				\
+	     IO_URING_CMD_TASK_WORK_ISSUE_FLAGS);			\
+}
+#else
+#define COMPAT_CMD_TASK_WORK(name, body)				\
+static void name(struct io_uring_cmd *ioucmd, unsigned int issue_flags)	\
+{									\
+	body(ioucmd, issue_flags);					\
+}
+#endif
+
+#ifdef HAVE_DO_IN_TASK_LAZY
+#define compat_cmd_in_task(ioucmd, cb)	io_uring_cmd_do_in_task_lazy(ioucmd, cb)
+#else
+#define compat_cmd_in_task(ioucmd, cb) \
+	io_uring_cmd_complete_in_task(ioucmd, cb)
+#endif
+
+#ifdef HAVE_END_IO_IOB
+#define COMPAT_END_IO_DECLARE(name)					\
+static enum rq_end_io_ret name(struct request *req, blk_status_t status, \
+			       const struct io_comp_batch *iob)
+#else
+#define COMPAT_END_IO_DECLARE(name)					\
+static enum rq_end_io_ret name(struct request *req, blk_status_t status)
+#endif
+
+/* Defines @name as an end_io that calls @body(req, status). */
+#define COMPAT_END_IO(name, body)					\
+COMPAT_END_IO_DECLARE(name)						\
+{									\
+	return body(req, status);					\
+}
+
+#endif /* CONFIG_IO_URING */
+
+#endif /* _VIRTBLK_COMPAT_H */
