@@ -2,7 +2,7 @@
 # The C tests of the char node: build/tests/uring/NAME from tests/uring/NAME.c
 
 URING_O		:= $(O)/tests/uring
-URING_PROGS	:= data refuse complete ioctl rings coherence
+URING_PROGS	:= data refuse complete ioctl rings coherence ending gone fuzz
 URING_CFLAGS	:= $(CFLAGS) $(WARN) -Iinclude/uapi -pthread
 URING_DEPS	:= $(wildcard tests/uring/*.h) include/uapi/linux/virtio_blk_uring.h
 

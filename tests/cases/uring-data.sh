@@ -1,0 +1,49 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Data by passthrough, by block and in the image file is the same, on disks of
+# every kind: large, 4096-byte blocks, small rings, legacy, packed, qcow2.
+#~ also 6.1
+#~ timeout 400
+set -u
+# shellcheck source=tests/cases/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/uring/lib.sh
+. "$top/tests/uring/lib.sh"
+
+kinds=(big small4k legacy packed qcow2)
+
+inside()
+{
+	local i=0 k
+	huge_pages 24
+	none_scheduler
+	for k in "${kinds[@]}"; do
+		# shellcheck disable=SC2059 # the letter of the i-th disk
+		program data "data-$k" "vd$(printf "\\$(printf %o $((97 + i)))")"
+		i=$((i + 1))
+	done
+}
+
+host()
+{
+	local k
+	scratch_image big 3T scratch-big
+	scratch_image small4k 2G scratch-small4k
+	scratch_image legacy 3T scratch-legacy
+	scratch_image packed 2G scratch-packed
+	scratch_image qcow2.raw 3T scratch-qcow2
+	qemu-img convert -O qcow2 "$work/qcow2.raw" "$work/qcow2" || exit 1
+	guest --timeout 360 --mem 1536M --params poll_queues=1 \
+		--disk "raw:$work/big,serial=scratch-big,queues=3,qsize=256,discard" \
+		--disk "raw:$work/small4k,serial=scratch-small4k,bs=4096,queues=1,qsize=16,discard" \
+		--disk "raw:$work/legacy,serial=scratch-legacy,legacy,queues=2,qsize=64" \
+		--disk "raw:$work/packed,serial=scratch-packed,packed,queues=2,qsize=128,iothread" \
+		--disk "qcow2:$work/qcow2,serial=scratch-qcow2,queues=2,discard" \
+		-- inside
+	qemu-img convert -O raw "$work/qcow2" "$work/qcow2.raw" || exit 1
+	mv "$work/qcow2.raw" "$work/qcow2"
+	for k in "${kinds[@]}"; do image_holds "$k-image" "$k" "scratch-$k"; done
+}
+
+case_main "$@"

@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Random commands on random rings from several threads
+ *
+ * Whatever is asked for: each accepted SQE gets one CQE with an errno of the
+ * contract, no byte changes outside what writable descriptors were told to
+ * write, and the disk answers afterwards.
+ *
+ * FUZZ_SEED=N repeats a run, FUZZ_COUNT=N is the number of commands.
+ *
+ * The disk's first WINDOW bytes hold a pattern; each writing thread may change
+ * AREA bytes of its own in it. The host checks that the rest of the image is
+ * still empty. A batch of commands is reaped before the next one is built:
+ * where the kernel reads a linked SQE late, it must not find another command's
+ * bytes with its own descriptor.
+ */
+#define _GNU_SOURCE
+#include "helper.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define WINDOW		(32 * MiB)
+#define AREA		(4 * MiB)
+#define AREA_OF(id)	(4 * MiB + (id) * 8 * MiB)
+#define REACH		(1 * MiB)	/* longest write */
+#define BATCH		64
+#define SLOTS		8
+#define SLOT_SIZE	(64 * KiB)
+#define THREADS		3
+#define SEED_OF_DISK	99
+#define SOME_IOVECS	12
+
+struct thread {
+	pthread_t	pthread;
+	unsigned int	id;
+	uint64_t	rnd, count;
+	int		rw, ro, wo;
+	char		*slot[SLOTS], *read_only;
+	struct ring	r;
+	bool		scribbled;	/* another thread rewrites the SQEs */
+	struct iovec	iov[BATCH][SOME_IOVECS];
+	struct virtio_blk_discard_write_zeroes range[BATCH][2];
+	bool		must_fail[BATCH];
+};
+
+static uint64_t seed;
+static volatile bool stop;
+
+static uint64_t rnd(struct thread *t, uint64_t below)
+{
+	return random_next(&t->rnd) % below;
+}
+
+/* true once in n */
+static bool once(struct thread *t, unsigned int n)
+{
+	return rnd(t, n) == 0;
+}
+
+#define PICK(t, array)	((array)[rnd(t, ARRAY_SIZE(array))])
+
+/* ---- memory: a canary page, the slot, a forbidden page ---- */
+
+static void make_slots(struct thread *t)
+{
+	unsigned int i;
+	char *p;
+
+	for (i = 0; i < SLOTS; i++) {
+		p = map_pages(4096 + SLOT_SIZE);
+		memset(p, 0xc5, 4096);
+		t->slot[i] = p + 4096;
+	}
+	t->read_only = map_pages(SLOT_SIZE);
+	memset(t->read_only, 0xc5, SLOT_SIZE);
+	mprotect(t->read_only, SLOT_SIZE, PROT_READ);
+}
+
+static void check_slots(struct thread *t)
+{
+	unsigned int i;
+
+	for (i = 0; i < SLOTS; i++)
+		want_byte(t->slot[i] - 4096, 4096, 0xc5, "a canary page");
+	want_byte(t->read_only, SLOT_SIZE, 0xc5, "read-only memory");
+}
+
+static uint32_t random_len(struct thread *t)
+{
+	static const uint32_t odd[] = { 0, 1, 15, 16, 17, 19, 20, 21, 511, 513,
+		4095, 1U << 31, ~0U, 0U - 512, 1U << 30 };
+
+	switch (rnd(t, 8)) {
+	case 0:
+		return PICK(t, odd);
+	case 1:
+		return rnd(t, SLOT_SIZE);
+	case 2:
+		return 20;
+	default:
+		return (1 + rnd(t, 32)) * 512;
+	}
+}
+
+static uint64_t random_addr(struct thread *t, uint32_t len)
+{
+	static const uint64_t bad[] = { 0, 4096, 0xffff888000000000ULL,
+		-4096ULL, 1ULL << 63, 0x00007ffffffff000ULL };
+	uint64_t at, room = len < SLOT_SIZE ? SLOT_SIZE - len : 1;
+	unsigned int n = rnd(t, SLOTS);
+
+	if (once(t, 20))
+		return PICK(t, bad);
+	if (once(t, 30))
+		return (uintptr_t)t->read_only;
+	at = once(t, 8) ? rnd(t, SLOT_SIZE) : rnd(t, room + 1);
+	if (!once(t, 5))
+		at = at / 512 * 512;
+	return (uintptr_t)t->slot[n] + at;
+}
+
+/* ---- commands ---- */
+
+static uint32_t random_type(struct thread *t)
+{
+	static const uint32_t known[] = { 2, 3, 4, 8, 10, 11, 13, 14, 15, 16, 18,
+		20, 22, 24, 26 };
+
+	switch (rnd(t, 16)) {
+	case 0 ... 6:
+		return VIRTIO_BLK_T_IN;
+	case 7 ... 10:
+		return VIRTIO_BLK_T_OUT;
+	case 11:
+		return once(t, 2) ? VIRTIO_BLK_T_DISCARD
+			: VIRTIO_BLK_T_WRITE_ZEROES;
+	case 12:
+		return rnd(t, 256);
+	case 13:
+		return once(t, 4) ? random_next(&t->rnd) : VIRTIO_BLK_T_GET_ID;
+	default:
+		return PICK(t, known);
+	}
+}
+
+/* Where a command that may change the disk may do so: here or nowhere */
+static uint64_t write_sector(struct thread *t)
+{
+	if (once(t, 20))
+		return disk.bytes / 512 + rnd(t, 1ULL << 40);
+	if (once(t, 40))
+		return -1ULL - rnd(t, 1000);
+	return (AREA_OF(t->id) + rnd(t, AREA - REACH)) / 512;
+}
+
+static uint64_t any_sector(struct thread *t)
+{
+	return once(t, 10) ? random_next(&t->rnd) : rnd(t, disk.bytes / 512);
+}
+
+static void random_vec(struct thread *t, struct vcmd *c, unsigned int slot)
+{
+	struct iovec *iov = t->iov[slot];
+	unsigned int i, n = 1 + rnd(t, SOME_IOVECS);
+
+	for (i = 0; i < n; i++) {
+		uint32_t len = once(t, 4) ? random_len(t) : 512 * rnd(t, 8);
+
+		/* the sum of a write stays below REACH */
+		iov[i].iov_len = len;
+		if (once(t, 60))
+			iov[i].iov_len = random_next(&t->rnd);
+		iov[i].iov_base = (void *)random_addr(t, len);
+	}
+	c->data = once(t, 40) ? random_addr(t, 16) : (uintptr_t)iov;
+	c->len = n;
+	if (once(t, 40))
+		c->len = once(t, 2) ? 0 : 1025 + rnd(t, 1U << 31);
+	/* a slot's content as iovecs could point anywhere in this process */
+	if (c->data != (uintptr_t)iov)
+		c->data = 4096;
+	else if (c->len > SOME_IOVECS && c->len <= 1024)
+		c->len = n;
+}
+
+static void random_range(struct thread *t, struct vcmd *c, unsigned int slot)
+{
+	struct virtio_blk_discard_write_zeroes *r = t->range[slot];
+	static const uint32_t lens[] = { 16, 16, 16, 16, 32, 0, 15, 8 };
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		r[i].sector = write_sector(t);
+		r[i].num_sectors = once(t, 10) ? ~0U - rnd(t, 9) :
+			rnd(t, REACH / 512);
+		r[i].flags = once(t, 6) ? 1U << rnd(t, 32) : 0;
+	}
+	c->data = once(t, 30) ? 4096 : (uintptr_t)r;
+	c->len = PICK(t, lens);
+	c->uring_flags &= ~IORING_URING_CMD_FIXED;
+	c->sector = once(t, 10) ? 8 : 0;
+	/* a vectored list is a list of lists: only the plain ops here */
+	c->op = op_is_64(c->op) ? VIRTBLK_URING_CMD_IO64 : VIRTBLK_URING_CMD_IO;
+}
+
+static bool is_range_type(uint32_t type)
+{
+	return type == VIRTIO_BLK_T_DISCARD || type == VIRTIO_BLK_T_WRITE_ZEROES ||
+	       type == VIRTIO_BLK_T_SECURE_ERASE;
+}
+
+static void random_flags(struct thread *t, struct vcmd *c)
+{
+	c->ioprio = once(t, 12) ? random_next(&t->rnd) >> rnd(t, 64) : 0;
+	if (once(t, 12))
+		c->flag = random_next(&t->rnd) >> rnd(t, 64);
+	if (once(t, 4))
+		c->uring_flags = IORING_URING_CMD_FIXED;
+	if (once(t, 30))
+		c->uring_flags = 1U << rnd(t, 32);
+	c->buf_index = rnd(t, SLOTS + 2);
+	if (once(t, 6))
+		c->sqe_flags |= IOSQE_ASYNC;
+	if (once(t, 8))
+		c->sqe_flags |= IOSQE_IO_LINK;
+	if (once(t, 30))
+		c->sqe_flags |= IOSQE_IO_HARDLINK;
+	if (once(t, 60))
+		c->sqe_flags |= IOSQE_IO_DRAIN;
+}
+
+static void random_command(struct thread *t, struct vcmd *c, unsigned int slot)
+{
+	static const uint32_t ops[] = { 1, 1, 1, 1, 2, 2, 2, 3, 3, 4, 4 };
+	bool rw = !t->scribbled && !once(t, 4);
+
+	memset(c, 0, sizeof(*c));
+	c->fd = rw ? t->rw : once(t, 8) && !t->scribbled ? -1 : t->ro;
+	c->op = PICK(t, ops);
+	c->type = random_type(t);
+	c->sector = rw ? write_sector(t) : any_sector(t);
+	if (c->type == VIRTIO_BLK_T_IN)
+		c->sector = any_sector(t);
+	random_flags(t, c);
+	c->len = random_len(t);
+	c->data = random_addr(t, c->len);
+	/* a long write must not leave the thread's area */
+	if (is_range_type(c->type))
+		random_range(t, c, slot);
+	else if (c->op == VIRTBLK_URING_CMD_IO_VEC ||
+		 c->op == VIRTBLK_URING_CMD_IO64_VEC)
+		random_vec(t, c, slot);
+	else if (c->type != VIRTIO_BLK_T_IN && c->len == 0 && once(t, 2))
+		c->sector = 0;
+	if (c->type == VIRTIO_BLK_T_GET_ID || c->type == VIRTIO_BLK_T_FLUSH)
+		c->sector = once(t, 8) ? 8 : 0;
+	if (c->type == VIRTIO_BLK_T_FLUSH && !once(t, 4))
+		c->len = 0;
+	if (once(t, 100))
+		c->op = random_next(&t->rnd) >> rnd(t, 64);
+	c->user_data = slot;
+	t->must_fail[slot] = !t->scribbled && c->fd != t->rw &&
+		c->type == VIRTIO_BLK_T_OUT;
+}
+
+/* ---- rings ---- */
+
+static void random_ring(struct thread *t)
+{
+	static const unsigned int flags[] = { 0, 0, IORING_SETUP_IOPOLL,
+		IORING_SETUP_SQPOLL, IORING_SETUP_COOP_TASKRUN,
+		IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
+		IORING_SETUP_SUBMIT_ALL,
+		IORING_SETUP_IOPOLL | IORING_SETUP_SINGLE_ISSUER |
+		IORING_SETUP_DEFER_TASKRUN,
+		IORING_SETUP_IOPOLL | IORING_SETUP_SQPOLL,
+		IORING_SETUP_IOPOLL | IORING_SETUP_HYBRID_IOPOLL };
+	struct iovec reg[SLOTS];
+	unsigned int setup, i;
+	int ret;
+
+	do {
+		setup = t->scribbled ? IORING_SETUP_SQPOLL : PICK(t, flags);
+		setup |= once(t, 3) ? 0 : IORING_SETUP_SQE128;
+		setup |= once(t, 3) ? 0 : IORING_SETUP_CQE32;
+		ret = ring_try(&t->r, BATCH, setup);
+	} while (ret == -EINVAL);
+	want_res(ret, 0, "a ring with flags %#x", setup);
+	for (i = 0; i < SLOTS; i++)
+		reg[i] = (struct iovec){ t->slot[i], SLOT_SIZE };
+	want_res(io_uring_register_buffers(&t->r.u, reg, SLOTS), 0, "registering");
+}
+
+static bool contract_errno(int res)
+{
+	static const int known[] = { 0, -EIO, -EOPNOTSUPP, -EINVAL, -EACCES,
+		-EPERM, -EFAULT, -ENOMEM, -ENOTTY, -EBADF, -ECANCELED };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(known); i++)
+		if (res == known[i])
+			return true;
+	return false;
+}
+
+static void take_one(struct thread *t, bool *seen, unsigned int n)
+{
+	struct answer a;
+
+	if (!ring_take_within(&t->r, &a, 30000))
+		fail("seed %llu: got no CQE in 30 s, ring flags %#x",
+		     (unsigned long long)seed, t->r.setup);
+	if (a.user_data >= n || seen[a.user_data])
+		fail("seed %llu: got a CQE for command %llu of %u, ring flags %#x",
+		     (unsigned long long)seed, (unsigned long long)a.user_data, n,
+		     t->r.setup);
+	seen[a.user_data] = true;
+	if (!contract_errno(a.res))
+		fail("seed %llu: got %s, which the contract doesn't have",
+		     (unsigned long long)seed, err_name(a.res));
+	if (t->must_fail[a.user_data] && a.res == 0)
+		fail("seed %llu: OUT by a read-only descriptor: got 0",
+		     (unsigned long long)seed);
+}
+
+static void one_batch(struct thread *t)
+{
+	unsigned int n = 1 + rnd(t, BATCH), sent = 0, got = 0, i;
+	bool seen[BATCH] = { false };
+	struct vcmd c;
+	int ret;
+
+	for (i = 0; i < n; i++) {
+		random_command(t, &c, i);
+		sqe_fill(ring_sqe(&t->r), &c, t->r.setup & IORING_SETUP_SQE128);
+	}
+	/* one bad SQE ends a submission: the rest takes another */
+	while (sent < n) {
+		ret = io_uring_submit(&t->r.u);
+		if (ret < 0 && ret != -EBUSY && ret != -EAGAIN && ret != -EINTR)
+			fail("seed %llu: submit: got %s",
+			     (unsigned long long)seed, err_name(ret));
+		if (ret > 0)
+			sent += ret;
+		if (t->r.setup & IORING_SETUP_SQPOLL)
+			break;
+		while (got < sent && ret <= 0)
+			take_one(t, seen, n), got++;
+	}
+	for (; got < n; got++)
+		take_one(t, seen, n);
+	t->count += n;
+}
+
+/* Rewrites what the driver decides by, under SQPOLL and a read-only file */
+static void *scribble(void *arg)
+{
+	struct thread *t = arg;
+	uint64_t state = seed ^ 0x5c61bb1e;
+
+	while (!stop) {
+		char *sqes = __atomic_load_n((char **)&t->r.u.sq.sqes,
+					     __ATOMIC_RELAXED);
+		uint64_t v = random_next(&state);
+		size_t size = t->r.setup & IORING_SETUP_SQE128 ? 128 : 64;
+
+		*(volatile uint32_t *)(sqes + v % BATCH * size + 48 +
+				       (v >> 8) % 4 * 4) = v >> 40 & 15;
+	}
+	return NULL;
+}
+
+static void *run_thread(void *arg)
+{
+	struct thread *t = arg;
+	uint64_t want = getenv("FUZZ_COUNT") ? strtoull(getenv("FUZZ_COUNT"), NULL,
+			0) : soak_minutes ? 1000000 : 50000;
+	unsigned int batches = 0;
+	pthread_t scribbler;
+
+	want /= THREADS;
+	t->rnd = mix64(seed + 1) + t->id;
+	make_slots(t);
+	random_ring(t);
+	if (t->scribbled)
+		pthread_create(&scribbler, NULL, scribble, t);
+	while (t->count < want) {
+		/* the scribbler holds on to the first ring's memory */
+		if (!t->scribbled && ++batches % 32 == 0) {
+			ring_close(&t->r);
+			random_ring(t);
+			check_slots(t);
+		}
+		one_batch(t);
+	}
+	check_slots(t);
+	return NULL;
+}
+
+static void fill_window(void)
+{
+	char *buf = map_pages(MiB);
+	uint64_t off;
+
+	for (off = 0; off < WINDOW; off += MiB) {
+		pattern_fill(buf, MiB, off, SEED_OF_DISK);
+		blk_write(off, buf, MiB);
+	}
+	munmap(buf, MiB);
+}
+
+static void check_window(void)
+{
+	char *buf = map_pages(MiB);
+	uint64_t off;
+	unsigned int i;
+
+	for (off = 0; off < WINDOW; off += MiB) {
+		for (i = 1; i < THREADS; i++)
+			if (off >= AREA_OF(i) && off < AREA_OF(i) + AREA)
+				break;
+		if (i < THREADS)
+			continue;
+		blk_read(off, buf, MiB);
+		want_pattern(buf, MiB, off, SEED_OF_DISK,
+			     "the disk outside the allowed areas");
+	}
+}
+
+static void test_fuzz(const void *arg)
+{
+	static struct thread t[THREADS];
+	unsigned int i;
+	char *buf = map_pages(4096);
+
+	fill_window();
+	for (i = 0; i < THREADS; i++) {
+		t[i].id = i;
+		t[i].rw = i ? open_chr(O_RDWR) : -1;
+		t[i].ro = open_chr(O_RDONLY);
+		t[i].scribbled = i == 0;
+		pthread_create(&t[i].pthread, NULL, run_thread, &t[i]);
+	}
+	for (i = 1; i < THREADS; i++)
+		pthread_join(t[i].pthread, NULL);
+	pthread_join(t[0].pthread, NULL);
+	stop = true;
+	check_window();
+	chr_read(0, buf, 4096);
+	want_pattern(buf, 4096, 0, SEED_OF_DISK, "by passthrough afterwards");
+}
+
+int main(int argc, char **argv)
+{
+	t_start(argc, argv, "Random commands. FUZZ_SEED=N repeats a run,\n"
+		"FUZZ_COUNT=N sets the number of commands.");
+	if (disk.bytes < 2 * WINDOW)
+		die("%s: the disk is smaller than %llu bytes", disk.blk,
+		    2 * WINDOW);
+	seed = getenv("FUZZ_SEED") ? strtoull(getenv("FUZZ_SEED"), NULL, 0)
+		: now_ms() ^ (uint64_t)getpid() << 40;
+	seed %= 1000000000;
+	t_limit(soak_minutes ? 3600 : 120);
+	printf("# seed %llu\n", (unsigned long long)seed);
+	t_run("fuzz", test_fuzz, NULL);
+	return t_end();
+}

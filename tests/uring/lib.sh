@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash
+#
+# For tests/cases/uring-*.sh, after tests/cases/lib.sh: runs the C programs.
+
+# shellcheck disable=SC2154 # top, failed: tests/cases/lib.sh
+programs=$top/build/tests/uring
+
+# program NAME PREFIX DISK…: its lines pass through to the count.
+# URING_OPTIONS: words for all of them, to try out one behaviour (-t PATTERN).
+program()
+{
+	local name=$1 prefix=$2 rc
+	shift 2
+	# shellcheck disable=SC2086 # a list of words
+	"$programs/$name" -n "uring-$prefix-" ${URING_OPTIONS:-} "$@"
+	rc=$?
+	[ $rc = 0 ] || [ $rc = 77 ] || failed=1
+}
+
+huge_pages() { echo "$1" >/proc/sys/vm/nr_hugepages; }
+
+none_scheduler()
+{
+	local q
+	for q in /sys/block/vd*/queue/scheduler; do echo none >"$q"; done
+}
+
+# scratch_image NAME SIZE SERIAL: a sparse image whose serial is SERIAL, with the
+# pattern in places that the tests read first.
+scratch_image()
+{
+	# shellcheck disable=SC2154 # work: tests/cases/lib.sh
+	mkdir -p "$work/share"
+	truncate -s "$2" "$work/$1"
+	printf '%s\n' '131072 4096 901' '262144 65536 902' '524288 53248 903' '786432 512000 904' \
+		>"$work/share/$3.prefill"
+	"$programs/pattern" fill "$work/$1" "$work/share/$3.prefill" >/dev/null || exit 1
+}
+
+# image_holds NAME IMAGE SERIAL: what the guest's tests left a note of is there.
+image_holds()
+{
+	local out
+	if out=$("$programs/pattern" check "$work/$2" "$work/share/$3.expect" 2>&1); then
+		pass "$1"
+	else
+		fail "$1" "$out" "the data the guest wrote"
+	fi
+}
