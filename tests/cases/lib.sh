@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 #
 # For tests/cases/*.sh. A case is one script for both sides: run without words
 # it is the host's side, `host`, which starts guests; these run the same script
@@ -21,18 +21,19 @@ top=$(realpath "$lib/../..")
 failed=0
 since=${EPOCHREALTIME/[.,]/}
 
+# Sets $took to the time since the last result.
 took()
 {
 	local now=${EPOCHREALTIME/[.,]/} d
 	d=$((now - since)) since=$now
-	printf '(%d.%d s)' $((d / 1000000)) $((d / 100000 % 10))
+	took=$((d / 1000000)).$((d / 100000 % 10))
 }
 
 one_line() { tr '\n\r' '  ' <<<"$*" | cut -c -300 | sed 's/ *$//'; }
 
-pass() { echo "PASS $case_name-$1 $(took)"; }
-fail() { echo "FAIL $case_name-$1: got $(one_line "$2"), wanted $(one_line "$3")"; failed=1; took >/dev/null; }
-skip() { echo "SKIP $case_name-$1: $(one_line "$2")"; took >/dev/null; }
+pass() { took; echo "PASS $case_name-$1 ($took s)"; }
+fail() { took; echo "FAIL $case_name-$1: got $(one_line "$2"), wanted $(one_line "$3")"; failed=1; }
+skip() { took; echo "SKIP $case_name-$1: $(one_line "$2")"; }
 
 # check NAME GOT WANTED
 check() { if [ "$2" == "$3" ]; then pass "$1"; else fail "$1" "'$2'" "'$3'"; fi; }
@@ -78,6 +79,14 @@ qmp()
 	"$vm/qmp" "${options[@]}" "$VM_QMP" "$@"
 }
 
+# ---- guest side ----
+
+# The letter of the N-th disk, from 0: /dev/vd${letters:N:1}.
+letters=abcdefghijklmnopqrstuvwxyz
+
+# Loads the driver anew, with other parameters.
+reload() { rmmod virtio_blk && insmod "$VM_MODULE" "$@"; }
+
 # ---- host side ----
 
 # The case's folder on the host, gone afterwards.
@@ -88,7 +97,7 @@ work_folder()
 	trap 'rm -rf "$work"' EXIT
 }
 
-# tmpimg NAME SIZE: an empty sparse image, its name in $REPLY-free words: prints it.
+# tmpimg NAME SIZE: an empty sparse image, prints its name.
 tmpimg() { truncate -s "$2" "$work/$1" && echo "$work/$1"; }
 
 # need_tool TOOL PACKAGE: or the whole case is skipped with the reason.
@@ -108,7 +117,7 @@ guest()
 	local rc
 	while [ "$1" != -- ]; do options+=("$1"); shift; done
 	shift
-	"$vm/run" --kernel "${KERNEL:-6.12}" --driver "${DRIVER:-ours}" --share "$work/share" \
+	"$vm/run" --kernel "${KERNEL:-6.12}" --driver "${DRIVER:-ours}" --share "$work/share" --timeout 360 \
 		--env "DRIVER=${DRIVER:-ours}" --env "SOAK=${SOAK:-}" "${options[@]}" -- /bin/bash "$case_file" "$@"
 	rc=$?
 	case $rc in
