@@ -191,7 +191,10 @@ static uint8_t execute(struct req *r)
 	case T_SECURE_ERASE:
 		return erase(r, F_SECURE_ERASE, "max_secure_erase_seg");
 	case T_ZONE_APPEND:
-		/* the tail holds the sector (8 bytes) and the status */
+		/*
+		 * The writable part is the sector (8 bytes) and the status; a
+		 * driver may leave a gap between them, as the in-tree one does
+		 */
 		if (!has_feature(F_ZONED))
 			return S_UNSUPP;
 		return r->in_len < 9 ? S_IOERR : read_write(r, true, true);
@@ -220,7 +223,7 @@ static int finish(struct req *r)
 	if (r->type == T_ZONE_APPEND && r->in_len >= 9) {
 		uint64_t le = htole64(r->append_sector);
 
-		req_write(r, r->in_len - 9, &le, 8);
+		req_write(r, 0, &le, 8);
 		r->written += 8;
 	}
 	if (a->unwritten)

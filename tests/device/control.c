@@ -263,7 +263,7 @@ static const char *cmd_flicker(char *args)
 	return NULL;
 }
 
-/* Called on every turn of the event loop; true: don't sleep */
+/* Called on every turn of the event loop; true: come back soon */
 bool control_flicker(void)
 {
 	if (!flicker.on)

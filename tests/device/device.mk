@@ -1,14 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# The programmable virtio-blk device of the tests
+# The programmable virtio-blk device of the tests, and a client for the node
 
 VBLK_DEVICE_SRC := $(wildcard tests/device/*.c)
+DEVICE_TOOLS := $(O)/tests/device/vblk-device $(O)/tests/device/node-cmd
+DEVICE_CFLAGS = $(CFLAGS) $(WARN) -DVERSION='"$(shell cat VERSION)"'
 
 #: make device         tests' programmable virtio-blk device
-device: $(O)/tests/device/vblk-device
+device: $(DEVICE_TOOLS)
+tools: $(DEVICE_TOOLS)
+check: device
 
 $(O)/tests/device/vblk-device: $(VBLK_DEVICE_SRC) tests/device/device.h VERSION
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(WARN) -DVERSION='"$(shell cat VERSION)"' -o $@ $(VBLK_DEVICE_SRC)
+	$(CC) $(DEVICE_CFLAGS) -o $@ $(VBLK_DEVICE_SRC)
 
-.PHONY: device
+$(O)/tests/device/node-cmd: tests/device/node/node-cmd.c include/uapi/linux/virtio_blk_uring.h VERSION
+	@mkdir -p $(@D)
+	$(CC) $(DEVICE_CFLAGS) -Iinclude/uapi -o $@ $< -luring
+
+.PHONY: device tools check

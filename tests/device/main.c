@@ -269,7 +269,7 @@ static void loop(void)
 		if (timeout < 0 || timeout > 100)
 			timeout = 100;	/* waiters have deadlines */
 		if (control_flicker())
-			timeout = 0;
+			timeout = 1;	/* leave the reader some time */
 		n = transport_fds = dev.transport->fds(p);
 		n += control_fds(p + n);
 		if (poll(p, n, timeout) <= 0)

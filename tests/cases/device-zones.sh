@@ -1,0 +1,273 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Zoned disks: 64 MiB in zones of 4 MiB (8192 sectors), two of them conventional.
+#~ timeout 600
+set -u
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=../device/lib.sh
+. "$top/tests/device/lib.sh"
+
+zoned=(--size 64M --zoned hm --conv-zones 2)
+
+# state SECTOR: as the device has it
+state() { ctl 'show zones' | sed -n "s/^$1 .*wp=\([0-9]*\) .*state=\(.*\)/\2 \1/p"; }
+
+hex() { printf '%#x' "$1"; }
+
+geometry()
+{
+	dev_up geo "${zoned[@]}" --zone-cap 6144 --set max_open_zones=3 --set max_active_zones=5
+	is "zoned" "$(sys queue/zoned)" host-managed
+	is "zone size" "$(sys queue/chunk_sectors)" 8192
+	is "zones" "$(sys queue/nr_zones)" 16
+	is "max_open_zones" "$(sys queue/max_open_zones)" 3
+	is "max_active_zones" "$(sys queue/max_active_zones)" 5
+	is "append limit" "$(sys queue/zone_append_max_bytes)" 524288
+	is "zones reported" "$(blkzone report "/dev/$disk" | wc -l)" 16
+	like "the first" "$(blkzone report -c 1 "/dev/$disk")" "*zcond: 0(nw)*CONVENTIONAL*"
+	like "the third" "$(blkzone report -o 16384 -c 1 "/dev/$disk")" "*cap 0x001800*zcond: 1(em)*SEQ_WRITE_REQUIRED*"
+	dev_down
+}
+
+host_aware()
+{
+	dev_up ha --size 64M --zoned ha
+	is "zoned" "$(sys queue/zoned)" none
+	is "write anywhere" "$(write4k 4096)" ok
+	dev_down
+}
+
+# Values a driver must refuse, or take the disk as no disk at all
+bad_geometry()
+{
+	local set
+	for set in zone_sectors=0 zone_sectors=3000 write_granularity=0 max_append_sectors=0 zone_model=7; do
+		said >/dev/null
+		dev_up "g${set%%_*}${set##*=}" "${zoned[@]}" --set $set && [ "$(sys queue/zoned)" != none ] && is "$set" "a zoned disk" "a refusal"
+		like "message for $set" "$(said)" "*virtio_blk*"
+		dev_down
+	done
+}
+
+by_blkzone()
+{
+	dev_up bz "${zoned[@]}"
+	blkzone open -o 16384 -l 8192 "/dev/$disk"
+	is "opened" "$(state 16384)" "eopen 16384"
+	dd if=/dev/zero of="/dev/$disk" bs=4k seek=2048 count=2 oflag=direct status=none || is "writing" failed fine
+	is "written" "$(state 16384)" "eopen 16400"
+	blkzone close -o 16384 -l 8192 "/dev/$disk"
+	is "closed" "$(state 16384)" "closed 16400"
+	blkzone finish -o 16384 -l 8192 "/dev/$disk"
+	is "finished" "$(state 16384)" "full 24576"
+	blkzone reset -o 16384 -l 8192 "/dev/$disk"
+	is "reset" "$(state 16384)" "empty 16384"
+	dd if=/dev/zero of="/dev/$disk" bs=4k seek=3072 count=1 oflag=direct status=none || is "writing" failed fine
+	blkzone reset "/dev/$disk"
+	is "all reset" "$(state 24576)" "empty 24576"
+	is "requests" "$(requests zone_open) $(requests zone_close) $(requests zone_finish)" "1 1 1"
+	is "descriptors of open" "$(of zone_open desc)" '[[16,"r"],[1,"w"]]'
+	is "sector of open" "$(of zone_open sector)" 16384
+	dev_down
+}
+
+by_node()
+{
+	dev_up nz "${zoned[@]}"
+	is OPEN "$(cmd -s 16384 zone_open)" "res=0 result=0"
+	is "opened" "$(state 16384)" "eopen 16384"
+	is OUT "$(cmd -s 16384 -l 8192 out)" "res=0 result=0"
+	is CLOSE "$(cmd -s 16384 zone_close)" "res=0 result=0"
+	is "closed" "$(state 16384)" "closed 16400"
+	is FINISH "$(cmd -s 16384 zone_finish)" "res=0 result=0"
+	is "finished" "$(state 16384)" "full 24576"
+	is RESET "$(cmd -s 16384 zone_reset)" "res=0 result=0"
+	is "reset" "$(state 16384)" "empty 16384"
+	is OUT "$(cmd -s 24576 -l 4096 out)" "res=0 result=0"
+	is RESET_ALL "$(cmd zone_reset_all)" "res=0 result=0"
+	is "all reset" "$(state 24576)" "empty 24576"
+	is "RESET_ALL at a sector" "$(cmd -s 8 zone_reset_all)" "res=-22 status=0"
+	is "OPEN with data" "$(cmd -s 16384 -l 512 zone_open)" "res=-22 status=0"
+	is "descriptors of open" "$(of zone_open desc)" '[[16,"r"],[1,"w"]]'
+	dev_down
+}
+
+append()
+{
+	dev_up ap "${zoned[@]}"
+	is "first" "$(cmd -s 16384 -f 0x11 -l 4096 zone_append)" "res=0 result=16384"
+	is "second" "$(cmd -s 16384 -f 0x22 -l 8192 zone_append)" "res=0 result=16392"
+	is "third" "$(cmd -s 16384 -f 0x33 -l 4096 zone_append)" "res=0 result=16408"
+	is "the device's write pointer" "$(state 16384)" "iopen 16416"
+	is "data" "$(bytes 16384 1)$(bytes 16392 1)$(bytes 16407 1)$(bytes 16408 1)" 11222233
+	is "descriptors" "$(of zone_append desc)" '[[16,"r"],[4096,"r"],[9,"w"]]'
+	is "the limit" "$(cmd -s 16384 -l 524288 zone_append)" "res=0 result=16416"
+	is "above the limit" "$(cmd -s 16384 -l 528384 zone_append)" "res=-22 status=0"
+	# an ordinary command afterwards has the short tail again
+	is "IN" "$(cmd -s 16384 -l 4096 in)" "res=0 result=0"
+	is "descriptors of IN" "$(of in desc)" '[[16,"r"],[4096,"w"],[1,"w"]]'
+	dev_down
+}
+
+# le64 of the file at an offset
+word() { od -An -td8 -j "$2" -N 8 "$1" | tr -d ' '; }
+
+report()
+{
+	dev_up rp "${zoned[@]}"
+	cmd -s 16384 -l 4096 out >/dev/null
+	is REPORT "$(cmd -s 8192 -l 4096 -o /tmp/report zone_report)" "res=0 result=0"
+	is "number of zones" "$(word /tmp/report 0)" 15
+	is "first start" "$(word /tmp/report 72)" 8192
+	is "second start, write pointer" "$(word /tmp/report 136) $(word /tmp/report 144)" "16384 16392"
+	is "second type, state" "$(od -An -tu1 -j 152 -N 2 /tmp/report | tr -s ' ')" " 2 2"
+	is "short: 64 + 2 × 64 bytes" "$(cmd -l 192 -o /tmp/report zone_report)" "res=0 result=0"
+	is "zones in it" "$(word /tmp/report 0)" 2
+	is "63 bytes" "$(cmd -l 63 zone_report)" "res=-22 status=0"
+	is "behind the end" "$(cmd -s 131072 -l 4096 zone_report)" "res=-22 status=0x3"
+	dev_down
+}
+
+# The zone statuses as they arise
+zone_errors()
+{
+	dev_up ze "${zoned[@]}" --set max_open_zones=2 --set max_active_zones=3
+	is "not at the write pointer" "$(cmd -s 16392 -l 4096 out)" "res=-22 status=0x4"
+	is "append off the start" "$(cmd -s 16392 -l 4096 zone_append)" "res=-22 status=0x3"
+	is "append to a conventional zone" "$(cmd -s 0 -l 4096 zone_append)" "res=-22 status=0x3"
+	is "open off the start" "$(cmd -s 16392 zone_open)" "res=-22 status=0x3"
+	is "open 1" "$(cmd -s 16384 zone_open)" "res=0 result=0"
+	is "open 2" "$(cmd -s 24576 zone_open)" "res=0 result=0"
+	is "open 3 of 2" "$(cmd -s 32768 zone_open)" "res=-109 status=0x5"
+	is "write 3 of 2" "$(cmd -s 32768 -l 4096 out)" "res=-109 status=0x5"
+	cmd -s 16384 -l 4096 out >/dev/null; cmd -s 16384 zone_close >/dev/null
+	cmd -s 24576 -l 4096 out >/dev/null; cmd -s 24576 zone_close >/dev/null
+	is "active 3" "$(cmd -s 32768 zone_open)" "res=0 result=0"
+	is "active 4 of 3" "$(cmd -s 40960 zone_open)" "res=-75 status=0x6"
+	ctl "zone 49152 readonly" "zone 57344 offline" "zone 16384 full 24576"
+	is "write to a read-only zone" "$(cmd -s 49152 -l 4096 out)" "res=-5 status=0x1"
+	is "reset of an offline zone" "$(cmd -s 57344 zone_reset)" "res=-22 status=0x3"
+	is "write to a full zone" "$(cmd -s 16384 -l 4096 zone_append)" "res=-22 status=0x3"
+	dev_down
+}
+
+not_zoned()
+{
+	local type
+	dev_up nn
+	for type in zone_open zone_close zone_finish zone_reset zone_reset_all; do
+		is $type "$(cmd $type)" "res=-95 status=0"
+	done
+	is zone_report "$(cmd -l 4096 zone_report)" "res=-95 status=0"
+	is zone_append "$(cmd -l 4096 zone_append)" "res=-95 status=0"
+	is "requests" "$(requests zone_.*)" 0
+	dev_down
+}
+
+fio_zbd()
+{
+	dev_up fz "${zoned[@]}" --set max_open_zones=4
+	nice fio --name=z --filename="/dev/$disk" --zonemode=zbd --rw=randwrite --bs=16k --direct=1 --offset=8M --size=16M \
+		--number_ios=200 --ioengine=io_uring --iodepth=4 --max_open_zones=3 --verify=crc32c --verify_state_save=0 --output=/tmp/fio.z ||
+		is "fio" "$(tail -n 3 /tmp/fio.z)" "no error"
+	is "answers with an error" "$(grep '"ans"' "$log" | grep -vc '"status":0')" 0
+	[ "$(requests out)" -gt 0 ] || is writes 0 some
+	dev_down
+}
+
+# zonefs: its super block written by hand, no mkzonefs is packaged
+zonefs()
+{
+	modprobe zonefs || { is "zonefs" "no module" "a module"; return; }
+	dev_up zf --size 64M --zoned hm --conv-zones 1
+	python3 - >/tmp/zonefs.sb <<-'END'
+		import struct, sys, zlib
+		def sb(crc):
+		    return struct.pack("<II32s16sQIII", 0x5a4f4653, crc, b"test", bytes(range(16)), 0, 0, 0, 0o640).ljust(4096, b"\0")
+		sys.stdout.buffer.write(sb(zlib.crc32(sb(0)) ^ 0xffffffff))
+	END
+	dd if=/tmp/zonefs.sb of="/dev/$disk" bs=4096 oflag=direct status=none
+	mkdir -p /tmp/mnt
+	if ! mount -t zonefs -o explicit-open "/dev/$disk" /tmp/mnt; then
+		is "mounting" failed fine
+		dev_down
+		return
+	fi
+	is "files" "$(find /tmp/mnt/seq -type f | wc -l)" 15
+	dd if=/dev/urandom of=/tmp/blob bs=64k count=4 status=none
+	dd if=/tmp/blob of=/tmp/mnt/seq/3 bs=64k oflag=direct,append conv=notrunc status=none || is "appending" failed fine
+	is "size" "$(stat -c %s /tmp/mnt/seq/3)" 262144
+	echo 3 >/proc/sys/vm/drop_caches
+	cmp -s /tmp/blob <(head -c 262144 /tmp/mnt/seq/3) || is "content" different same
+	truncate -s 0 /tmp/mnt/seq/3 || is "truncating" failed fine
+	is "the zone" "$(state 32768)" "empty 32768"
+	umount /tmp/mnt
+	dev_down
+}
+
+btrfs_zoned()
+{
+	modprobe btrfs || { is "btrfs" "no module" "a module"; return; }
+	dev_up bt --size 512M --zoned hm --conv-zones 0
+	if ! mkfs.btrfs -q -O zoned -d single -m single "/dev/$disk" >/tmp/mkfs.out 2>&1; then
+		is "mkfs.btrfs" "$(tail -n 1 /tmp/mkfs.out)" fine
+		dev_down
+		return
+	fi
+	mkdir -p /tmp/mnt
+	mount -t btrfs "/dev/$disk" /tmp/mnt || is "mounting" failed fine
+	dd if=/dev/urandom of=/tmp/mnt/blob bs=1M count=4 conv=fsync status=none || is "writing" failed fine
+	md5sum /tmp/mnt/blob >/tmp/blob.sum
+	umount /tmp/mnt
+	mount -t btrfs "/dev/$disk" /tmp/mnt || is "mounting again" failed fine
+	md5sum --status -c /tmp/blob.sum || is "content" different same
+	umount /tmp/mnt
+	[ "$(requests zone_append)" -gt 0 ] || is appends 0 some
+	is "answers with an error" "$(grep '"ans"' "$log" | grep -vc '"status":0')" 0
+	dev_down
+}
+
+# Reports with counts that cannot be
+absurd_reports()
+{
+	local n
+	for n in 0 17 1000000 0x7fffffffffffffff; do
+		dev_up "ar${n:0:4}" "${zoned[@]}" --rule "type=zone_report nr_zones=$n"
+		if [ -n "$disk" ]; then
+			blkzone report "/dev/$disk" >/tmp/report.out 2>&1
+			[ "$(wc -l </tmp/report.out)" -le 16 ] || is "zones of 16" "$(wc -l </tmp/report.out)" "16 at most"
+			if ours; then is "REPORT with $n" "$(cmd -l 4096 zone_report)" "res=0 result=0"; fi
+		fi
+		dev_down
+	done
+}
+
+inside()
+{
+	vduse_ready
+	try zone-geometry geometry
+	try zone-host-aware host_aware
+	try zone-geometry-bad bad_geometry
+	try zone-blkzone by_blkzone
+	node zone-commands by_node
+	node zone-append append
+	node zone-report report
+	node zone-errors zone_errors
+	node zone-not-zoned not_zoned
+	try zone-fio fio_zbd
+	try zone-zonefs zonefs
+	try zone-btrfs btrfs_zoned
+	try zone-reports-absurd absurd_reports
+}
+
+host()
+{
+	need_tool vdpa iproute2
+	need_tool mkfs.btrfs btrfs-progs
+	need_tool fio fio
+	guest --timeout 560 -- inside
+}
+
+case_main "$@"

@@ -1,0 +1,152 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What tests/cases/device-*.sh share, behind cases/lib.sh. Their inside parts
+# run in a guest (Linux 6.12 or newer), bring devices up and down, and judge.
+
+tools=$top/build/tests/device
+why=''
+disk=''
+declare -A pids
+
+ours() { [ "${VM_DRIVER:-ours}" = ours ]; }
+
+# try NAME FUNCTION: the first difference that is() meets is the reason
+try()
+{
+	why=''
+	"$2"
+	if [ -z "$why" ]; then
+		pass "$1"
+	else
+		echo "FAIL $case_name-$1: $(one_line "$why")"
+		failed=1
+	fi
+}
+
+# A fault of the in-tree driver, which we don't share
+unless_stock()	# NAME FUNCTION WHY
+{
+	if ours; then try "$1" "$2"; else skip "$1" "the in-tree driver $3"; fi
+}
+
+# node NAME FUNCTION: a behaviour of /dev/vdXc0
+node()
+{
+	if ours; then try "$@"; else skip "$1" "the in-tree driver has no char node"; fi
+}
+
+is()	# WHAT GOT WANTED
+{
+	[ "$2" = "$3" ] && return
+	why=${why:-$1: got ${2:-nothing}, wanted ${3:-nothing}}
+}
+
+like()	# WHAT GOT PATTERN
+{
+	# shellcheck disable=SC2053 # it is a pattern
+	[[ $2 == $3 ]] && return
+	# the end of a kernel log says most
+	why=${why:-$1: got ${2:+…${2: -200}}, wanted $3}
+	why=${why//$'\n'/ | }
+}
+
+ctl()	# COMMAND...: to the device of this moment
+{
+	"$tools/vblk-device" --ctl "$sock" "$@"
+}
+
+# dev_up NAME OPTIONS...: starts the device, plugs it in; 1 if no disk came of it.
+# Sets disk (vdX), log, sock, pid.
+dev_up()
+{
+	dev_start "$@" || return
+	vdpa dev add name "$name" mgmtdev vduse 2>/tmp/vdpa.err
+	disk_find
+}
+
+dev_start()
+{
+	name=$1
+	sock=/tmp/$name.sock
+	log=/tmp/$name.log
+	disk=''
+	rm -f "$log" "$sock"
+	shift
+	"$tools/vblk-device" --name "$name" --socket "$sock" --log "$log" "$@" >/tmp/"$name".out 2>&1 &
+	pids[$name]=$!
+	until [ -S "$sock" ]; do
+		kill -0 "${pids[$name]}" 2>/dev/null || { cat /tmp/"$name".out >&2; return 1; }
+		sleep 0.02
+	done
+	ctl 'show stat' >/tmp/"$name".stat
+}
+
+disk_find()
+{
+	local d
+	disk=''
+	for d in /sys/bus/vdpa/devices/"$name"/virtio*/block/vd*; do
+		[ -d "$d" ] && disk=${d##*/}
+	done
+	[ -n "$disk" ] || return
+	until [ -b "/dev/$disk" ]; do sleep 0.02; done
+}
+
+dev_down()
+{
+	# held requests are answered, or the removal waits for them
+	ctl clear release 2>/tmp/ctl.err
+	vdpa dev del "$name"
+	ctl quit 2>/tmp/ctl.err
+	wait "${pids[$name]}"
+}
+
+sys() { cat "/sys/block/$disk/$1"; }
+
+# What the kernel said since the last call of it
+said()
+{
+	dmesg >/tmp/dmesg.now
+	comm -13 <(sort -u /tmp/dmesg.seen 2>/dev/null) <(sort -u /tmp/dmesg.now)
+	cp /tmp/dmesg.now /tmp/dmesg.seen
+}
+
+# requests TYPE: how many of them the device was given
+requests() { grep -c "\"name\":\"$1\"" "$log"; }
+
+# of TYPE FIELD: that field of the last request of this type, as JSON
+of()
+{
+	grep "\"name\":\"$1\"" "$log" | tail -n 1 |
+		sed -E "s/.*\"$2\":(\[(\[[^]]*\],?)*\]|\"[^\"]*\"|[^,}]*).*/\1/"
+}
+
+cmd()	# NODE-CMD ARGS...: TYPE on this disk's node
+{
+	local type=${!#}
+	"$tools/node-cmd" "${@:1:$#-1}" "/dev/${disk}c0" "$type" 2>&1
+}
+
+# read_disk SECTOR COUNT: as hex of its first bytes
+bytes() { dd if="/dev/$disk" bs=512 skip="$1" count=1 iflag=direct 2>/dev/null | od -An -tx1 -N"$2" | tr -d ' \n'; }
+
+# dd's verdict on one direct read or write of 4 KiB at SECTOR: ok or the error
+read4k() { dd_try if="/dev/$disk" of=/dev/null bs=4096 skip=$(($1 / 8)) iflag=direct; }
+write4k() { dd_try if=/dev/zero of="/dev/$disk" bs=4096 seek=$(($1 / 8)) oflag=direct; }
+
+dd_try()
+{
+	local out
+	if out=$(dd "$@" count=1 status=none 2>&1); then echo ok; else echo "${out##*: }"; fi
+}
+
+# First thing in the guest
+vduse_ready()
+{
+	local module
+	[ -e /dev/fd ] || ln -s /proc/self/fd /dev/fd
+	for module in vduse virtio_vdpa; do
+		modprobe "$module" || { skip all "this kernel has no module $module"; exit 77; }
+	done
+}
