@@ -8,6 +8,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tool.h"
 
@@ -109,12 +110,23 @@ static int measure(struct comparison *c, enum side side, struct sample *s)
 	return 0;
 }
 
+/* The finished rows are the progress where nobody watches a terminal */
+static void progress(const struct row *row, unsigned int pairs)
+{
+	if (!isatty(STDERR_FILENO))
+		return;
+	fprintf(stderr, "\r%*s\r", 60, "");
+	if (row->pairs < pairs)
+		fprintf(stderr, "%-38s pair %u of %u", row->name, row->pairs + 1, pairs);
+}
+
 static void measure_row(struct comparison *c, struct row *row)
 {
 	unsigned int i;
 	int turn;
 
 	for (i = 0; i < c->o[BLOCK].repeats && !c->stop; i++) {
+		progress(row, c->o[BLOCK].repeats);
 		for (turn = 0; turn < SIDES; turn++) {
 			enum side side = (turn + i) % SIDES;
 
@@ -122,9 +134,8 @@ static void measure_row(struct comparison *c, struct row *row)
 				return;
 		}
 		row->pairs++;
-		fprintf(stderr, "\r%-40s pair %u of %u ", row->name, i + 1, c->o[BLOCK].repeats);
 	}
-	fprintf(stderr, "\r%*s\r", 60, "");
+	progress(row, row->pairs);
 }
 
 static void print_table_head(FILE *f, const struct comparison *c)

@@ -57,8 +57,7 @@ guest()
 	mixes
 	errors
 	run "$tool" --matrix --repeats 1 -r 0.1 --json /dev/vda
-	equal tool-matrix-polled-rows "$status $(value rows 8 name) $(value rows 8 n)" \
-		"0 QD32, batches of 8, registered, polled 1"
+	equal tool-matrix-polled-rows "$status $(grep -c 'registered, polled", "n": 1' /tmp/out)" "0 3"
 	exit $failed
 }
 
