@@ -85,7 +85,25 @@ qmp()
 letters=abcdefghijklmnopqrstuvwxyz
 
 # Loads the driver anew, with other parameters.
-reload() { rmmod virtio_blk && insmod "$VM_MODULE" "$@"; }
+reload() { rmmod virtio_blk && insmod "$VM_MODULE" ${1:+"$@"}; }
+
+# in_memory FUNCTION TOOL…: the function in a small root of its own in memory,
+# for when the share with the host's files is about to go.
+in_memory()
+{
+	local ram=/run/ram fn=$1 tool
+	shift
+	mkdir -p $ram/{dev,proc,sys,run,tmp,cases} && mount -t tmpfs tmpfs $ram/run
+	for tool in "$@"; do
+		tool=$(command -v "$tool")
+		# The tool at its own path, its libraries at theirs.
+		{ echo "$tool"; ldd "$tool" | grep -o '/[^ ]*'; } | xargs cp -L --parents -t $ram 2>/dev/null
+	done
+	cp "$case_file" "$lib/lib.sh" $ram/cases
+	cp "$VM_MODULE" $ram/module.ko
+	mount --bind /dev $ram/dev; mount --bind /proc $ram/proc; mount --bind /sys $ram/sys
+	VM_MODULE=/module.ko exec chroot $ram /bin/bash "/cases/${case_file##*/}" "$fn"
+}
 
 # ---- host side ----
 

@@ -1,0 +1,77 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#~ also 6.1
+#
+# File systems live on our block side: made, filled, remounted, checked here and
+# once more by the host, which knows nothing of our driver.
+set -u
+# shellcheck source=SCRIPTDIR/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+sums() { (cd "$1" && find . -type f -exec sha256sum {} + | sort -k 2); }
+
+fill()
+{
+	local i
+	mkdir -p "$1/small" "$1/deep/er"
+	for i in 1 2 3 4 5 6; do head -c $((i * 17000)) /dev/urandom >"$1/small/$i"; done
+	cp "$top"/drivers/block/*.c "$top"/Makefile "$1/deep/er"
+	dd if=/dev/urandom of="$1/direct" bs=256k count=8 oflag=direct status=none
+	dd if=/dev/urandom of="$1/holes" bs=4k count=3 seek=100 conv=fsync status=none
+	fallocate -l 4M "$1/preallocated"
+	fallocate -p -o 4096 -l 131072 "$1/direct"
+	rm "$1/small/3"
+}
+
+one()	# TYPE DEVICE MKFS-OPTIONS…
+{
+	local type=$1 dev=$2 before name
+	shift 2
+	name=$type-${dev#/dev/}
+	modprobe "$type"
+	mkdir -p /mnt/d
+	works "$name-make" "mkfs.$type" -q "$@" "$dev"
+	mount "$dev" /mnt/d || { fail "$name-mount" "an error" "success"; return; }
+	works "$name-fill" fill /mnt/d
+	before=$(sums /mnt/d)
+	umount /mnt/d
+	echo 3 >/proc/sys/vm/drop_caches
+	mount "$dev" /mnt/d
+	check "$name-remount" "$(sums /mnt/d)" "$before"
+	works "$name-trim" fstrim /mnt/d
+	check "$name-after-trim" "$(echo 3 >/proc/sys/vm/drop_caches; sums /mnt/d)" "$before"
+	umount /mnt/d
+	case $type in
+	ext4) works "$name-check" e2fsck -fn "$dev" ;;
+	xfs) works "$name-check" xfs_repair -n "$dev" ;;
+	esac
+	echo "$before" >"$VM_SCRATCH/sums-${dev#/dev/}"
+}
+
+inside()
+{
+	one ext4 /dev/vda
+	one ext4 /dev/vdb -b 4096
+	one xfs /dev/vdc
+	one xfs /dev/vdd
+}
+
+host()
+{
+	need_tool mkfs.xfs xfsprogs
+	tmpimg ext4 64M >/dev/null
+	tmpimg ext4-4k 64M >/dev/null
+	tmpimg xfs 320M >/dev/null
+	tmpimg xfs-4k 320M >/dev/null
+	guest --disk "raw:$work/ext4,qsize=16,queues=1,discard" --disk "raw:$work/ext4-4k,bs=4096,packed,discard" \
+		--disk "raw:$work/xfs,queues=2,discard" --disk "raw:$work/xfs-4k,bs=4096,legacy,discard" -- inside || return
+	works host-ext4 e2fsck -fn "$work/ext4"
+	works host-ext4-4k e2fsck -fn "$work/ext4-4k"
+	works host-xfs xfs_repair -n -f "$work/xfs"
+	works host-xfs-4k xfs_repair -n -f "$work/xfs-4k"
+	# The very bytes, read without mounting: debugfs takes the file from the image.
+	check host-ext4-file "$(debugfs -R 'cat /small/5' "$work/ext4" 2>/dev/null | sha256sum | cut -d' ' -f1)" \
+		"$(awk '$2 == "./small/5" { print $1 }' "$work/share/sums-vda")"
+}
+
+case_main "$@"
