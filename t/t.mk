@@ -6,6 +6,7 @@ T_CFLAGS := -std=gnu11 -D_GNU_SOURCE -Iinclude/uapi -It \
 
 TOOL_OBJS := $(patsubst %,$(O)/t/%.o,io_uring-vblk options target load ring worker \
 	     legacy run compare report hist pattern words)
+SELFTEST_OBJS := $(patsubst %,$(O)/t/%.o,tool-selftest hist pattern)
 PATTERN_OBJS := $(patsubst %,$(O)/t/%.o,vblk-pattern pattern)
 
 #: make tools          the tools: build/t/io_uring-vblk and others
@@ -18,6 +19,9 @@ $(O)/t/io_uring-vblk: $(TOOL_OBJS)
 
 $(O)/t/vblk-pattern: $(PATTERN_OBJS)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -luring
+
+$(O)/t/tool-selftest: $(SELFTEST_OBJS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lm
 
 $(O)/t/%.o: t/%.c t/tool.h include/uapi/linux/virtio_blk_uring.h VERSION t/t.mk
 	@mkdir -p $(@D)

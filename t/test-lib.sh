@@ -34,13 +34,13 @@ between()	# NAME GOT LOW HIGH (numbers, fractions allowed)
 # Run the tool; $status, and what it said in $out and $err
 run()
 {
-	"$@" >/tmp/out 2>/tmp/err </dev/null
+	"$@" >"$outdir/out" 2>"$outdir/err" </dev/null
 	status=$?
-	out=$(</tmp/out) err=$(</tmp/err)
-	case " $* " in *" --json "*) cp /tmp/out "$VM_SCRATCH/$((++outputs)).json" ;; esac
+	out=$(<"$outdir/out") err=$(<"$outdir/err")
+	case " $* " in *" --json "*) [ -z "${VM_SCRATCH:-}" ] || cp "$outdir/out" "$VM_SCRATCH/$((++outputs)).json" ;; esac
 }
-outputs=0
-said() { tr '\n' ' ' </tmp/err; }
+outputs=0 outdir=/tmp
+said() { tr '\n' ' ' <"$outdir/err"; }
 
 works()		# NAME COMMAND…
 {
@@ -55,10 +55,10 @@ refused()	# NAME REGEX COMMAND…
 	local name=$1 regex=$2
 	shift 2
 	run "$@"
-	if [ $status -eq 1 ] && [[ $err =~ $regex ]] && [ "$(wc -l </tmp/err)" -eq 1 ]; then
+	if [ $status -eq 1 ] && [[ $err =~ $regex ]] && [ "$(wc -l <"$outdir/err")" -eq 1 ]; then
 		pass "$name"
 	else
-		fail "$name" "status $status, $(wc -l </tmp/err) lines: $(said)" "status 1 and a line like '$regex'"
+		fail "$name" "status $status, $(wc -l <"$outdir/err") lines: $(said)" "status 1 and a line like '$regex'"
 	fi
 }
 # The first value of that name in the tool's JSON in $out. Python would take a
@@ -121,5 +121,6 @@ host_prepare()
 {
 	[ -x "$tool" ] || make -s -C "$top" tools || exit 1
 	work=$(mktemp -d) || exit 1
+	outdir=$work
 	trap 'rm -rf "$work"' EXIT
 }
