@@ -211,16 +211,20 @@ int t_end(void)
 	return n_pass || !n_skip ? 0 : SKIPPED;
 }
 
-/* Where the threads of a hung process sleep, for whoever has to find out why */
-static void show_stacks(pid_t pid)
+/*
+ * Where the threads of a hung behaviour's processes sleep, for whoever has to
+ * find out why
+ */
+static void show_stacks(pid_t group)
 {
-	char cmd[200];
+	char cmd[400];
 
 	snprintf(cmd, sizeof(cmd),
-		 "for t in /proc/%d/task/*; do echo \"-- $t $(cat $t/comm)\"; "
-		 "cat $t/stack; done 1>&2", pid);
+		 "for p in $(ps -eo pid=,pgid= | sed -n 's/^ *\\([0-9]*\\) *%d$/\\1/p'); do "
+		 "for t in /proc/$p/task/*; do echo \"-- $t $(cat $t/comm)\"; "
+		 "cat $t/stack; done; done 1>&2", group);
 	if (system(cmd))
-		fprintf(stderr, "no stacks of %d\n", pid);
+		fprintf(stderr, "no stacks of %d\n", group);
 }
 
 /* Waits for the child; false if it doesn't end, not even by SIGKILL */
@@ -379,15 +383,17 @@ struct io_uring_sqe *ring_put(struct ring *r, const struct vcmd *c)
 	return sqe;
 }
 
+/* All of it: an SQE that io_uring itself refuses ends a submission early */
 void ring_submit(struct ring *r)
 {
 	int ret;
 
 	do {
 		ret = io_uring_submit(&r->u);
-	} while (ret == -EINTR);
-	if (ret < 0)
-		fail("submit: got %s, wanted success", err_name(ret));
+		if (ret < 0 && ret != -EINTR)
+			fail("submit: got %s, wanted success", err_name(ret));
+	} while (ret == -EINTR || (!(r->setup & IORING_SETUP_SQPOLL) &&
+				   io_uring_sq_ready(&r->u)));
 }
 
 static struct answer take_cqe(struct ring *r, struct io_uring_cqe *cqe)

@@ -843,6 +843,7 @@ static void test_link_reuse(const void *arg)
 		     late);
 }
 
+/* What is behind a drain may overtake it, but not what is before it */
 static void test_drain(const void *arg)
 {
 	char *buf = map_pages(16 * 4096);
@@ -867,9 +868,7 @@ static void test_drain(const void *arg)
 			want_res(a.res, 0, "command %u",
 				 (unsigned int)a.user_data);
 			if (i < 8 && a.user_data >= 8)
-				fail("a command behind the drain ended before it");
-			if (i == 8)
-				want_eq(a.user_data, 8, "the drain's turn");
+				fail("a command of the drain or behind it ended too early");
 		}
 	}
 }

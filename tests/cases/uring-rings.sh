@@ -1,0 +1,35 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Every kind of ring and of submitting; the page cache against passthrough.
+#~ also 6.1
+#~ timeout 400
+#~ soak
+# shellcheck disable=SC2317 # the functions are called by name
+set -u
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=../uring/lib.sh
+. "$top/tests/uring/lib.sh"
+
+inside()
+{
+	none_scheduler
+	program rings rings vda vdb vdc
+	program coherence coherence vda vdd vde
+}
+
+host()
+{
+	truncate -s 1G "$work/poll" "$work/nopoll" "$work/few"
+	truncate -s 128M "$work/slow" "$work/eio"
+	uring_guest --timeout 380 --params poll_queues=1 \
+		--disk "raw:$work/poll,serial=scratch-poll,queues=3,discard" \
+		--disk "raw:$work/nopoll,serial=scratch-nopoll,queues=1" \
+		--disk "raw:$work/few,serial=scratch-few,queues=1,qsize=16" \
+		--disk "raw:$work/slow,serial=scratch-slow,queues=2,iops=200" \
+		--disk "raw:$work/eio,serial=scratch-eio,queues=2,eio=4096" \
+		-- inside
+}
+
+case_main "$@"
