@@ -10,4 +10,15 @@ KIND ?= debug
 debug-kernel:
 	tests/kernels/build -o $(O) $(KIND)
 
-.PHONY: debug-kernel
+#: make check-debug    the tests on the debug kernels (KINDS="debug kcsan" ONLY=glob JOBS=n)
+check-debug:
+	+@tests/kernels/check $(if $(KINDS),--kinds "$(KINDS)") $(if $(ONLY),--only "$(ONLY)") $(if $(JOBS),--jobs $(JOBS))
+
+#: make coverage       the same on KIND=debug, then lines and branches of the driver that were run
+coverage:
+	rm -rf $(O)/coverage
+	+@COVERAGE_DIR=$(O)/coverage tests/kernels/check --kinds debug $(if $(ONLY),--only "$(ONLY)") $(if $(JOBS),--jobs $(JOBS)) || \
+		echo "Some tests failed; what they ran counts all the same."
+	tests/kernels/coverage $(O)/coverage
+
+.PHONY: debug-kernel check-debug coverage
