@@ -26,7 +26,7 @@ each_range()	# DEVICE OPTIONS…: all at once
 	local dev=$1 offset length pids=() bad=0
 	shift
 	while read -r offset length; do
-		blkdiscard "$@" -o "$offset" -l "$length" "$dev" & pids+=($!)
+		blkdiscard -f "$@" -o "$offset" -l "$length" "$dev" & pids+=($!)
 	done < <(ranges)
 	for offset in "${pids[@]}"; do wait "$offset" || bad=1; done
 	return "$bad"
@@ -38,15 +38,15 @@ inside()
 	works V19-discard-4k each_range /dev/vdb
 	works V22-zero each_range /dev/vdc --zeroout
 	works V19-zero-4k each_range /dev/vdd --zeroout
-	refused V19-less-than-a-block blkdiscard -o 0 -l 512 /dev/vdb
+	refused V19-less-than-a-block blkdiscard -f -o 0 -l 512 /dev/vdb
 	# Held in the scheduler until it is full of neighbours, then merged.
 	echo mq-deadline >/sys/block/vde/queue/scheduler
 	works V22-discard-merged each_range /dev/vde
 	check V22-one-range-limit "$(cat /sys/block/vdf/queue/max_discard_segments)" 1
 	works V22-discard-one-range each_range /dev/vdf
-	refused V22-none-offered blkdiscard -o 0 -l 4096 /dev/vdg
+	refused V22-none-offered blkdiscard -f -o 0 -l 4096 /dev/vdg
 	check V22-none-offered-limits "$(cat /sys/block/vdg/queue/discard_max_bytes /sys/block/vdg/queue/write_zeroes_max_bytes | tr '\n' ' ')" "0 0 "
-	works V22-zero-by-writing blkdiscard --zeroout -o 8192 -l 8192 /dev/vdg
+	works V22-zero-by-writing blkdiscard -f --zeroout -o 8192 -l 8192 /dev/vdg
 	sync
 }
 

@@ -161,10 +161,10 @@ surprise()
 host()
 {
 	tmpimg a 64M >/dev/null
-	guest_with beside --append slub_debug=FZPU --disk "raw:$work/a,queues=2" --disk "null:64M,legacy" \
+	guest_with beside --append "slub_debug=FZPU,kmalloc-*,request_queue" --disk "raw:$work/a,queues=2" --disk "null:64M,legacy" \
 		--disk "null:64M,iops=20,queues=2" -- inside
 	# Without ACPI's help the slot is driven by pciehp, as on real machines.
-	guest --append slub_debug=FZPU --qmp --qemu "-global ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off" \
+	guest --append "slub_debug=FZPU,kmalloc-*,request_queue" --qmp --qemu "-global ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off" \
 		--disk "null:64M,iops=20,queues=2" -- surprise
 }
 
