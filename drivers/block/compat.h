@@ -427,6 +427,29 @@ static inline void compat_cmd_buffer(const struct io_uring_cmd *ioucmd,
 }
 #endif
 
+/*
+ * To be called before -EAGAIN is returned. Where io_uring puts off its copy of
+ * the SQE (5eff57fa9f3a, in 6.12.y too) it makes one when a command is punted,
+ * but lets @ioucmd->sqe point to the ring, where the next SQE may lie by the
+ * time a worker issues the command. Kernels with vectored registered buffers
+ * have that mended, and keep something else in front of the copy.
+ */
+static inline void compat_cmd_keep_sqe(struct io_uring_cmd *ioucmd,
+				       unsigned int issue_flags)
+{
+#if defined(HAVE_URING_CMD_SQE) && !defined(HAVE_IMPORT_FIXED_VEC)
+	struct io_kiocb *req = cmd_to_io_kiocb(ioucmd);
+	size_t sqe = sizeof(*ioucmd->sqe);
+
+	if (!(req->flags & REQ_F_ASYNC_DATA) ||
+	    ioucmd->sqe == req->async_data)
+		return;
+	memcpy(req->async_data, ioucmd->sqe,
+	       issue_flags & IO_URING_F_SQE128 ? 2 * sqe : sqe);
+	ioucmd->sqe = req->async_data;
+#endif
+}
+
 static inline bool compat_cmd_is_compat(struct io_uring_cmd *ioucmd,
 					unsigned int issue_flags)
 {
@@ -505,12 +528,28 @@ static void name(struct io_uring_cmd *ioucmd, unsigned int issue_flags)	\
 }
 #endif
 
-#ifdef HAVE_DO_IN_TASK_LAZY
-#define compat_cmd_in_task(ioucmd, cb)	io_uring_cmd_do_in_task_lazy(ioucmd, cb)
-#else
 #define compat_cmd_in_task(ioucmd, cb) \
 	io_uring_cmd_complete_in_task(ioucmd, cb)
+#ifdef HAVE_DO_IN_TASK_LAZY
+#define compat_cmd_in_task_lazy(ioucmd, cb) \
+	io_uring_cmd_do_in_task_lazy(ioucmd, cb)
+#else
+#define compat_cmd_in_task_lazy(ioucmd, cb) \
+	io_uring_cmd_complete_in_task(ioucmd, cb)
 #endif
+
+/* Do two commands belong to the same task and the same ring? */
+static inline bool compat_cmd_same_owner(struct io_uring_cmd *a,
+					 struct io_uring_cmd *b)
+{
+	struct io_kiocb *x = cmd_to_io_kiocb(a), *y = cmd_to_io_kiocb(b);
+
+#ifdef HAVE_KIOCB_TCTX
+	return x->ctx == y->ctx && x->tctx == y->tctx;
+#else
+	return x->ctx == y->ctx && x->task == y->task;
+#endif
+}
 
 #ifdef HAVE_END_IO_IOB
 #define COMPAT_END_IO_DECLARE(name)					\

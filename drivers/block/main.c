@@ -808,24 +808,21 @@ static const struct virtio_device_id virtblk_ids[] = {
 };
 MODULE_DEVICE_TABLE(virtio, virtblk_ids);
 
-#define VIRTBLK_FEATURES_LEGACY						\
-	VIRTIO_BLK_F_SEG_MAX, VIRTIO_BLK_F_SIZE_MAX,			\
-	VIRTIO_BLK_F_GEOMETRY, VIRTIO_BLK_F_RO, VIRTIO_BLK_F_BLK_SIZE,	\
-	VIRTIO_BLK_F_FLUSH, VIRTIO_BLK_F_TOPOLOGY,			\
-	VIRTIO_BLK_F_CONFIG_WCE, VIRTIO_BLK_F_MQ, VIRTIO_BLK_F_DISCARD,	\
-	VIRTIO_BLK_F_WRITE_ZEROES, VIRTIO_BLK_F_SECURE_ERASE
-
-static const unsigned int virtblk_features_legacy[] = {
-	VIRTBLK_FEATURES_LEGACY
-};
-
 static const unsigned int virtblk_features[] = {
-	VIRTBLK_FEATURES_LEGACY,
+	/* what legacy devices have, VIRTBLK_LEGACY_FEATURES of them */
+	VIRTIO_BLK_F_SEG_MAX, VIRTIO_BLK_F_SIZE_MAX, VIRTIO_BLK_F_GEOMETRY,
+	VIRTIO_BLK_F_RO, VIRTIO_BLK_F_BLK_SIZE, VIRTIO_BLK_F_FLUSH,
+	VIRTIO_BLK_F_TOPOLOGY, VIRTIO_BLK_F_CONFIG_WCE, VIRTIO_BLK_F_MQ,
+	VIRTIO_BLK_F_DISCARD, VIRTIO_BLK_F_WRITE_ZEROES,
+	VIRTIO_BLK_F_SECURE_ERASE,
+	/* and what only modern ones have */
 	VIRTIO_BLK_F_LIFETIME,
 #ifdef HAVE_VIRTIO_ZONED
 	VIRTIO_BLK_F_ZONED,
 #endif
 };
+
+#define VIRTBLK_LEGACY_FEATURES	12
 
 static struct virtio_driver virtblk_driver = {
 	.driver.name			= KBUILD_MODNAME,
@@ -833,8 +830,8 @@ static struct virtio_driver virtblk_driver = {
 	.id_table			= virtblk_ids,
 	.feature_table			= virtblk_features,
 	.feature_table_size		= ARRAY_SIZE(virtblk_features),
-	.feature_table_legacy		= virtblk_features_legacy,
-	.feature_table_size_legacy	= ARRAY_SIZE(virtblk_features_legacy),
+	.feature_table_legacy		= virtblk_features,
+	.feature_table_size_legacy	= VIRTBLK_LEGACY_FEATURES,
 	.probe				= virtblk_probe,
 	.remove				= virtblk_remove,
 	.config_changed			= virtblk_config_changed,

@@ -69,3 +69,5 @@ have HAVE_IMPORT_FIXED_VEC linux/io_uring/cmd.h \
 	'io_uring_cmd_import_fixed_vec'
 have HAVE_VIRTIO_ZONED uapi/linux/virtio_blk.h \
 	'VIRTIO_BLK_F_ZONED'
+have HAVE_KIOCB_TCTX linux/io_uring_types.h \
+	'(?s)struct io_kiocb \{.*struct io_uring_task\s*\*tctx'

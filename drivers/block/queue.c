@@ -19,22 +19,24 @@ static struct virtblk_vq *virtblk_req_vq(struct request *req)
 	return &vblk->vqs[req->mq_hctx->queue_num];
 }
 
-/* virtio 1.2, 5.2.6: what each status byte means to the block layer. */
+/* What a status byte means to the block layer (virtio 1.2, 5.2.6). */
 static blk_status_t virtblk_result(const struct virtblk_req *vbr)
 {
-	switch (virtblk_status(vbr)) {
-	case VIRTIO_BLK_S_OK:
+	static const blk_status_t results[] = {
+		[VIRTIO_BLK_S_IOERR] = BLK_STS_IOERR,
+		[VIRTIO_BLK_S_UNSUPP] = BLK_STS_NOTSUPP,
+		[VIRTIO_BLK_S_ZONE_INVALID_CMD] = BLK_STS_IOERR,
+		[VIRTIO_BLK_S_ZONE_UNALIGNED_WP] = BLK_STS_IOERR,
+		[VIRTIO_BLK_S_ZONE_OPEN_RESOURCE] = BLK_STS_ZONE_OPEN_RESOURCE,
+		[VIRTIO_BLK_S_ZONE_ACTIVE_RESOURCE] =
+			BLK_STS_ZONE_ACTIVE_RESOURCE,
+	};
+	u8 status = virtblk_status(vbr);
+
+	if (status == VIRTIO_BLK_S_OK)
 		return BLK_STS_OK;
-	case VIRTIO_BLK_S_UNSUPP:
-		return BLK_STS_NOTSUPP;
-	case VIRTIO_BLK_S_ZONE_OPEN_RESOURCE:
-		return BLK_STS_ZONE_OPEN_RESOURCE;
-	case VIRTIO_BLK_S_ZONE_ACTIVE_RESOURCE:
-		return BLK_STS_ZONE_ACTIVE_RESOURCE;
-	default:
-		/* IOERR, the other zone errors, nonsense, or unwritten. */
-		return BLK_STS_IOERR;
-	}
+	/* Beyond the table: nonsense, or unwritten. */
+	return status < ARRAY_SIZE(results) ? results[status] : BLK_STS_IOERR;
 }
 
 static int virtblk_init_request(struct blk_mq_tag_set *set, struct request *req,
@@ -452,13 +454,17 @@ static void virtblk_restart(struct blk_mq_hw_ctx *hctx)
 static void virtblk_complete_batch(struct io_comp_batch *iob)
 {
 	struct request *req = rq_list_pop(&iob->req_list);
+	struct virtblk_chain chain = { };
 
 	while (req) {
 		struct io_comp_batch part = { .need_ts = iob->need_ts };
 		struct blk_mq_hw_ctx *hctx = req->mq_hctx;
 
 		do {
-			virtblk_unmap(blk_mq_rq_to_pdu(req));
+			if (blk_rq_is_passthrough(req))
+				virtblk_uring_gather(req, &chain);
+			else
+				virtblk_unmap(blk_mq_rq_to_pdu(req));
 			compat_iob_add(&part, req);
 			req = rq_list_pop(&iob->req_list);
 		} while (req && req->mq_hctx == hctx);
@@ -466,6 +472,8 @@ static void virtblk_complete_batch(struct io_comp_batch *iob)
 		blk_mq_end_request_batch(&part);
 		virtblk_restart(hctx);
 	}
+	/* Last: what frees tags also lets the woken find some. */
+	virtblk_uring_flush(&chain);
 }
 
 /*

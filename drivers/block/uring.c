@@ -41,12 +41,14 @@ struct virtblk_stat {
  *		and an open descriptor holds @cdev, which holds @dev
  * @cdev:	the character device
  * @vblk:	the disk
+ * @gone:	the disk is being removed: an inode still finds @cdev
  * @stat:	counters
  */
 struct virtblk_node {
 	struct device			dev;
 	struct cdev			cdev;
 	struct virtblk			*vblk;
+	bool				gone;
 	struct virtblk_stat __percpu	*stat;
 };
 
@@ -228,15 +230,6 @@ static int virtblk_check_ioprio(u32 ioprio)
 	}
 }
 
-static u32 virtblk_max_bytes(const struct virtblk *vblk)
-{
-	struct request_queue *q = vblk->disk->queue;
-	u64 most = (u64)queue_max_segments(q) * queue_max_segment_size(q);
-
-	most = min_t(u64, most, (u64)queue_max_hw_sectors(q) << SECTOR_SHIFT);
-	return min_t(u64, most, VIRTBLK_MAX_BYTES);
-}
-
 static const struct virtblk_ranges *
 virtblk_ranges_of(const struct virtblk *vblk, u32 type)
 {
@@ -257,14 +250,13 @@ virtblk_ranges_of(const struct virtblk *vblk, u32 type)
 static int virtblk_check_len(const struct virtblk *vblk,
 			     const struct virtblk_cmd *cmd, u64 len)
 {
-	u32 mask = queue_logical_block_size(vblk->disk->queue) - 1;
 	bool ok;
 
 	switch (cmd->rule->len) {
 	case VIRTBLK_LEN_NONE:
 		return len ? -EINVAL : 0;
 	case VIRTBLK_LEN_BLOCKS:
-		ok = len && !(len & mask);
+		ok = len && !(len & vblk->lim.block_mask);
 		if (cmd->type == VIRTIO_BLK_T_ZONE_APPEND &&
 		    vblk->max_append_sectors)
 			ok = ok && len >> SECTOR_SHIFT <=
@@ -287,7 +279,7 @@ static int virtblk_check_len(const struct virtblk *vblk,
 	default:
 		ok = true;
 	}
-	return ok && len <= vblk->max_bytes ? 0 : -EINVAL;
+	return ok && len <= vblk->lim.max_bytes ? 0 : -EINVAL;
 }
 
 /*
@@ -298,7 +290,6 @@ static int virtblk_policy(const struct virtblk *vblk, fmode_t mode,
 			  struct virtblk_cmd *cmd, unsigned int issue_flags)
 {
 	const struct virtblk_rule *rule = &virtblk_rule_raw;
-	u32 mask;
 	int err;
 
 	if (cmd->type < ARRAY_SIZE(virtblk_rules) &&
@@ -334,9 +325,8 @@ static int virtblk_policy(const struct virtblk *vblk, fmode_t mode,
 
 	if (!rule->sector && cmd->sector)
 		return -EINVAL;
-	mask = queue_logical_block_size(vblk->disk->queue) - 1;
 	if (rule->len == VIRTBLK_LEN_BLOCKS &&
-	    (cmd->sector << SECTOR_SHIFT & mask))
+	    (cmd->sector << SECTOR_SHIFT & vblk->lim.block_mask))
 		return -EINVAL;
 	if (cmd->vec && rule->len != VIRTBLK_LEN_NONE)
 		return 0;	/* stage 3 knows the length */
@@ -350,8 +340,10 @@ static int virtblk_policy(const struct virtblk *vblk, fmode_t mode,
  * @len:	bytes
  * @nr_user:	entries of @user
  * @nr:		entries of @sg
- * @pinned:	@user's pages are pinned, one pin for each page of an entry
+ * @nr_pages:	pinned pages
  * @read:	the device writes into it
+ * @pages:	the pinned pages, one for each pin; none if the buffer is a
+ *		registered one
  * @bounce:	kernel memory that the device works on instead of the user's
  * @sg:		what the device gets: @user, or what describes @bounce
  * @user:	the user's memory
@@ -360,8 +352,9 @@ struct virtblk_map {
 	u32			len;
 	unsigned int		nr_user;
 	unsigned int		nr;
-	bool			pinned;
+	unsigned int		nr_pages;
 	bool			read;
+	struct page		**pages;
 	void			*bounce;
 	struct scatterlist	*sg;
 	struct scatterlist	user[];
@@ -389,15 +382,9 @@ struct virtblk_piece {
 
 static void virtblk_map_free(struct virtblk_map *map)
 {
-	unsigned int i;
-
-	for (i = 0; map->pinned && i < map->nr_user; i++) {
-		struct scatterlist *s = &map->user[i];
-
-		unpin_user_page_range_dirty_lock(sg_page(s),
-				DIV_ROUND_UP(s->offset + s->length, PAGE_SIZE),
-				map->read);
-	}
+	if (map->nr_pages)
+		unpin_user_pages_dirty_lock(map->pages, map->nr_pages,
+					    map->read);
 	if (map->bounce) {
 		kvfree(map->bounce);
 		kvfree(map->sg);
@@ -405,24 +392,19 @@ static void virtblk_map_free(struct virtblk_map *map)
 	kvfree(map);
 }
 
-/*
- * Appends to the user's memory. A piece that goes on where the last one ended
- * becomes part of it, but only at a page boundary: below, the two would share
- * a page that is pinned twice.
- */
+/* Appends to the user's memory; what goes on where the last ended joins it. */
 static void virtblk_map_add(struct virtblk_map *map, struct page *page,
 			    unsigned int offset, unsigned int len,
 			    unsigned int max_segment)
 {
 	struct scatterlist *last = &map->user[map->nr_user - 1];
 
-	if (map->nr_user && !offset &&
-	    page_to_phys(page) == sg_phys(last) + last->length &&
-	    last->length + len <= max_segment) {
+	if (map->nr_user &&
+	    page_to_phys(page) + offset == sg_phys(last) + last->length &&
+	    last->length + len <= max_segment)
 		last->length += len;
-		return;
-	}
-	sg_set_page(&map->user[map->nr_user++], page, len, offset);
+	else
+		sg_set_page(&map->user[map->nr_user++], page, len, offset);
 }
 
 /* Pins one piece, batch by batch. */
@@ -430,26 +412,27 @@ static int virtblk_pin_piece(struct virtblk_map *map,
 			     const struct virtblk_piece *piece,
 			     unsigned int max_segment)
 {
-	struct page *pages[VIRTBLK_PIN_BATCH];
-	unsigned long addr = piece->addr;
+	unsigned int offset = offset_in_page(piece->addr);
+	unsigned long addr = piece->addr & PAGE_MASK;
 	u64 left = piece->len;
 
 	while (left) {
-		unsigned int offset = offset_in_page(addr);
+		struct page **pages = map->pages + map->nr_pages;
 		int i, nr = min_t(u64, VIRTBLK_PIN_BATCH,
 				  DIV_ROUND_UP_ULL(offset + left, PAGE_SIZE));
 
-		nr = pin_user_pages_fast(addr & PAGE_MASK, nr,
-					 map->read ? FOLL_WRITE : 0, pages);
+		nr = pin_user_pages_fast(addr, nr, map->read ? FOLL_WRITE : 0,
+					 pages);
 		if (nr <= 0)
 			return nr == -ENOMEM ? -ENOMEM : -EFAULT;
+		map->nr_pages += nr;
+		addr += (unsigned long)nr << PAGE_SHIFT;
 		for (i = 0; i < nr; i++) {
 			u32 len = min_t(u64, left, PAGE_SIZE - offset);
 
 			virtblk_map_add(map, pages[i], offset, len,
 					max_segment);
 			offset = 0;
-			addr += len;
 			left -= len;
 		}
 	}
@@ -468,19 +451,19 @@ static unsigned int virtblk_count_pages(const struct virtblk_piece *piece,
 }
 
 static struct virtblk_map *virtblk_map_alloc(const struct virtblk_cmd *cmd,
-					     unsigned int entries)
+					     unsigned int entries,
+					     unsigned int pages)
 {
+	size_t sgs = struct_size((struct virtblk_map *)NULL, user, entries);
 	struct virtblk_map *map;
 
-	map = kvmalloc(struct_size(map, user, entries), GFP_KERNEL_ACCOUNT);
+	map = kvmalloc(sgs + pages * sizeof(*map->pages), GFP_KERNEL_ACCOUNT);
 	if (!map)
 		return NULL;
+	memset(map, 0, sizeof(*map));
 	map->len = cmd->len;
-	map->nr_user = 0;
-	map->nr = 0;
-	map->pinned = false;
 	map->read = !cmd->write;
-	map->bounce = NULL;
+	map->pages = (void *)map + sgs;
 	map->sg = map->user;
 	sg_init_table(map->user, entries);
 	return map;
@@ -491,19 +474,19 @@ static struct virtblk_map *virtblk_pin_user(const struct virtblk *vblk,
 					    const struct virtblk_piece *piece,
 					    unsigned int nr)
 {
-	unsigned int max_segment = queue_max_segment_size(vblk->disk->queue);
+	unsigned int pages = virtblk_count_pages(piece, nr);
 	struct virtblk_map *map;
 	int err;
 
-	map = virtblk_map_alloc(cmd, virtblk_count_pages(piece, nr));
+	map = virtblk_map_alloc(cmd, pages, pages);
 	if (!map)
 		return ERR_PTR(-ENOMEM);
-	map->pinned = true;
 	for (; nr; nr--, piece++) {
 		if (fatal_signal_pending(current))
 			err = -EINTR;
 		else
-			err = virtblk_pin_piece(map, piece, max_segment);
+			err = virtblk_pin_piece(map, piece,
+						vblk->lim.max_segment_size);
 		if (err) {
 			virtblk_map_free(map);
 			return ERR_PTR(err);
@@ -520,7 +503,7 @@ static struct virtblk_map *virtblk_map_bvecs(const struct virtblk *vblk,
 					     const struct virtblk_cmd *cmd,
 					     const struct iov_iter *iter)
 {
-	unsigned int max_segment = queue_max_segment_size(vblk->disk->queue);
+	unsigned int max_segment = vblk->lim.max_segment_size;
 	const struct bio_vec *bv = iter->bvec;
 	size_t left, skip = iter->iov_offset;
 	unsigned int entries = 0;
@@ -532,7 +515,7 @@ static struct virtblk_map *virtblk_map_bvecs(const struct virtblk *vblk,
 		entries += DIV_ROUND_UP(len, max_segment);
 		left -= len;
 	}
-	map = virtblk_map_alloc(cmd, entries);
+	map = virtblk_map_alloc(cmd, entries, 0);
 	if (!map)
 		return ERR_PTR(-ENOMEM);
 
@@ -580,10 +563,11 @@ static int virtblk_bounce(struct virtblk_map *map)
 static bool virtblk_map_aligned(const struct virtblk *vblk,
 				const struct virtblk_map *map)
 {
-	unsigned int i, mask = queue_dma_alignment(vblk->disk->queue);
+	unsigned int i;
 
 	for (i = 0; i < map->nr_user; i++)
-		if ((map->user[i].offset | map->user[i].length) & mask)
+		if ((map->user[i].offset | map->user[i].length) &
+		    vblk->lim.dma_mask)
 			return false;
 	return true;
 }
@@ -611,7 +595,7 @@ static int virtblk_map_finish(const struct virtblk *vblk,
 		if (err)
 			return err;
 	}
-	return map->nr <= queue_max_segments(vblk->disk->queue) ? 0 : -EINVAL;
+	return map->nr <= vblk->lim.max_segments ? 0 : -EINVAL;
 }
 
 static int virtblk_copy_iovec(const struct virtblk_cmd *cmd, bool compat,
@@ -660,7 +644,7 @@ static int virtblk_get_pieces(const struct virtblk *vblk,
 	err = virtblk_copy_iovec(cmd, compat, p);
 	for (i = 0; !err && i < cmd->len; i++) {
 		/* Checked one by one, so that the sum can't wrap. */
-		if (p[i].len > vblk->max_bytes)
+		if (p[i].len > vblk->lim.max_bytes)
 			err = -EINVAL;
 		total += p[i].len;
 	}
@@ -724,7 +708,7 @@ static int virtblk_pin_plain(const struct virtblk *vblk,
 
 	/* One page is most of what databases send: no map for it. */
 	if (offset + cmd->len <= PAGE_SIZE && !virtblk_copies(cmd) &&
-	    !((offset | cmd->len) & queue_dma_alignment(vblk->disk->queue))) {
+	    !((offset | cmd->len) & vblk->lim.dma_mask)) {
 		nr = pin_user_pages_fast(cmd->addr & PAGE_MASK, 1,
 					 cmd->write ? 0 : FOLL_WRITE,
 					 &buf->page);
@@ -743,7 +727,6 @@ static int virtblk_pin_fixed(const struct virtblk *vblk,
 			     struct io_uring_cmd *ioucmd,
 			     unsigned int issue_flags, struct virtblk_buf *buf)
 {
-	struct request_queue *q = vblk->disk->queue;
 	const struct bio_vec *bv;
 	struct iov_iter iter;
 	unsigned int offset;
@@ -776,8 +759,8 @@ static int virtblk_pin_fixed(const struct virtblk *vblk,
 	bv = iter.bvec;
 	offset = bv->bv_offset + iter.iov_offset;
 	if (iter.iov_offset + cmd->len <= bv->bv_len &&
-	    cmd->len <= queue_max_segment_size(q) && !virtblk_copies(cmd) &&
-	    !((offset | cmd->len) & queue_dma_alignment(q))) {
+	    cmd->len <= vblk->lim.max_segment_size && !virtblk_copies(cmd) &&
+	    !((offset | cmd->len) & vblk->lim.dma_mask)) {
 		buf->page = bv->bv_page;
 		buf->offset = offset;
 		return 0;
@@ -793,7 +776,7 @@ static int virtblk_check_ranges(const struct virtblk *vblk,
 {
 	const struct virtblk_ranges *r = virtblk_ranges_of(vblk, cmd->type);
 	const struct virtio_blk_discard_write_zeroes *range = map->bounce;
-	u32 block = queue_logical_block_size(vblk->disk->queue) >> SECTOR_SHIFT;
+	u32 block = (vblk->lim.block_mask + 1) >> SECTOR_SHIFT;
 	u32 alignment = max3(r->alignment, block, 1u);
 	u32 flags = 0;
 	size_t i;
@@ -830,7 +813,7 @@ static u64 virtblk_clip(struct virtblk *vblk, u64 sector, u64 nr)
 
 static int virtblk_drop_range(struct virtblk *vblk, u64 sector, u64 nr)
 {
-	struct address_space *mapping = virtblk_mapping(vblk);
+	struct address_space *mapping = vblk->mapping;
 
 	nr = virtblk_clip(vblk, sector, nr);
 	if (!nr || !READ_ONCE(mapping->nrpages))
@@ -844,7 +827,7 @@ static int virtblk_drop_range(struct virtblk *vblk, u64 sector, u64 nr)
 static int virtblk_sync_range(struct virtblk *vblk, u64 sector, u64 nr,
 			      bool drop, bool nonblock)
 {
-	struct address_space *mapping = virtblk_mapping(vblk);
+	struct address_space *mapping = vblk->mapping;
 	loff_t start, end;
 
 	nr = virtblk_clip(vblk, sector, nr);
@@ -900,7 +883,7 @@ static int virtblk_sync_cache(struct virtblk *vblk,
 	int err = 0;
 	size_t i;
 
-	if (likely(!READ_ONCE(virtblk_mapping(vblk)->nrpages)))
+	if (likely(!READ_ONCE(vblk->mapping->nrpages)))
 		return 0;
 	if (cmd->rule->len != VIRTBLK_LEN_RANGES)
 		return virtblk_sync_range(vblk, cmd->sector,
@@ -964,35 +947,38 @@ enum {
 	VIRTBLK_PDU_MAP		= 1 << 0,	/* map, else page */
 	VIRTBLK_PDU_PINNED	= 1 << 1,	/* page is to be unpinned */
 	VIRTBLK_PDU_READ	= 1 << 2,	/* and has been written into */
-	VIRTBLK_PDU_CHANGES	= 1 << 3,	/* cached pages are stale now */
-	VIRTBLK_PDU_ANSWERED	= 1 << 4,	/* status is the device's */
-	VIRTBLK_PDU_BIG_CQE	= 1 << 5,	/* somewhere to put the result */
+	VIRTBLK_PDU_STALE	= 1 << 3,	/* cached pages are stale now */
+	VIRTBLK_PDU_RANGES	= 1 << 4,	/* those of map's ranges */
+	VIRTBLK_PDU_APPEND	= 1 << 5,	/* sector is a result, too */
+	VIRTBLK_PDU_BIG_CQE	= 1 << 6,	/* somewhere to put a result */
+	VIRTBLK_PDU_ANSWERED	= 1 << 7,	/* status is the device's */
 };
 
 /**
  * struct virtblk_pdu - what a command remembers, in the io_uring_cmd itself
  * @page:	the one pinned page
  * @map:	or the map
+ * @next:	from stage 7 on: the next command of the same task work
  * @sector:	where it works; after a ZONE_APPEND, where it went
- * @sectors:	how far, for dropping cached pages afterwards
+ * @sectors:	how far, for dropping cached pages afterwards; U32_MAX: all
  * @qid:	which virtqueue to poll
- * @type:	VIRTIO_BLK_T_* of those that need something at the end
  * @flags:	VIRTBLK_PDU_*
  * @status:	the device's status byte, or an errno if there was no answer
  *
- * The request is gone when stage 8 looks at this.
+ * The request is gone when stage 8 looks at this. @qid is never overwritten: a
+ * poller may read it while the command ends.
  */
 struct virtblk_pdu {
 	union {
 		struct page		*page;
 		struct virtblk_map	*map;
 	};
-	u64	sector;
-	u32	sectors;
-	u16	qid;
-	u8	flags;
-	u8	status;
-	u8	type;
+	struct io_uring_cmd	*next;
+	u64			sector;
+	u32			sectors;
+	u16			qid;
+	u8			flags;
+	u8			status;
 };
 
 static struct virtblk_pdu *virtblk_cmd_pdu(struct io_uring_cmd *ioucmd)
@@ -1043,25 +1029,28 @@ static void virtblk_fill_pdu(struct virtblk *vblk,
 			     const struct request *req,
 			     unsigned int issue_flags, struct virtblk_pdu *pdu)
 {
-	u8 flags = 0;
+	u8 flags = cmd->write ? 0 : VIRTBLK_PDU_READ;
 
+	pdu->page = buf->page;
+	if (buf->pinned)
+		flags |= VIRTBLK_PDU_PINNED;
 	if (buf->map) {
 		pdu->map = buf->map;
 		flags |= VIRTBLK_PDU_MAP;
-	} else if (buf->pinned) {
-		pdu->page = buf->page;
-		flags |= VIRTBLK_PDU_PINNED;
 	}
-	if (!cmd->write)
-		flags |= VIRTBLK_PDU_READ;
-	if (cmd->rule->changes)
-		flags |= VIRTBLK_PDU_CHANGES;
 	if (issue_flags & IO_URING_F_CQE32)
 		flags |= VIRTBLK_PDU_BIG_CQE;
+	if (cmd->rule->changes) {
+		pdu->sector = cmd->sector;
+		pdu->sectors = min_t(u64, virtblk_cmd_range(vblk, cmd),
+				     U32_MAX);
+		flags |= VIRTBLK_PDU_STALE;
+		if (cmd->rule->len == VIRTBLK_LEN_RANGES)
+			flags |= VIRTBLK_PDU_RANGES;
+		if (cmd->type == VIRTIO_BLK_T_ZONE_APPEND)
+			flags |= VIRTBLK_PDU_APPEND;
+	}
 	pdu->flags = flags;
-	pdu->type = cmd->rule->known ? cmd->type : U8_MAX;
-	pdu->sector = cmd->sector;
-	pdu->sectors = min_t(u64, virtblk_cmd_range(vblk, cmd), U32_MAX);
 	pdu->qid = req->mq_hctx->queue_num;
 }
 
@@ -1098,10 +1087,10 @@ static void virtblk_send(struct request *req)
 
 COMPAT_END_IO_DECLARE(virtblk_uring_end_io);
 
-static int virtblk_uring_cmd(struct io_uring_cmd *ioucmd,
-			     unsigned int issue_flags)
+/* Stages 1 to 4. Returns -EIOCBQUEUED, or why the command was not sent. */
+static int virtblk_submit(struct virtblk_node *node,
+			  struct io_uring_cmd *ioucmd, unsigned int issue_flags)
 {
-	struct virtblk_node *node = ioucmd->file->private_data;
 	struct virtblk *vblk = node->vblk;
 	struct virtblk_cmd cmd;
 	struct virtblk_buf buf;
@@ -1134,6 +1123,18 @@ static int virtblk_uring_cmd(struct io_uring_cmd *ioucmd,
 	return -EIOCBQUEUED;
 }
 
+static int virtblk_uring_cmd(struct io_uring_cmd *ioucmd,
+			     unsigned int issue_flags)
+{
+	int ret = virtblk_submit(ioucmd->file->private_data, ioucmd,
+				 issue_flags);
+
+	/* It would have to wait: io_uring sends it here again from a worker. */
+	if (unlikely(ret == -EAGAIN))
+		compat_cmd_keep_sqe(ioucmd, issue_flags);
+	return ret;
+}
+
 /* ---- 7 end_io ---- */
 
 static void virtblk_uring_task_work(struct io_uring_cmd *ioucmd,
@@ -1141,32 +1142,79 @@ static void virtblk_uring_task_work(struct io_uring_cmd *ioucmd,
 COMPAT_CMD_TASK_WORK(virtblk_uring_tw, virtblk_uring_task_work)
 
 /*
- * @status is only set for a request that the device has not answered: where it
- * has, the answer's meaning is the caller's business.
+ * Takes along what the request knows. @status is only set for a request that
+ * the device has not answered: where it has, what the answer means is decided
+ * in stage 8.
  */
-static enum rq_end_io_ret virtblk_end_io(struct request *req,
-					 blk_status_t status)
+static struct io_uring_cmd *virtblk_leave(struct request *req,
+					  blk_status_t status)
 {
 	struct io_uring_cmd *ioucmd = req->end_io_data;
 	struct virtblk_pdu *pdu = virtblk_cmd_pdu(ioucmd);
 	struct virtblk_req *vbr = blk_mq_rq_to_pdu(req);
 
-	if (likely(!status)) {
-		pdu->flags |= VIRTBLK_PDU_ANSWERED;
-		pdu->status = virtblk_status(vbr);
-		if (vbr->append && pdu->status == VIRTIO_BLK_S_OK) {
-			struct virtblk *vblk = req->q->queuedata;
-
-			pdu->sector = virtio64_to_cpu(vblk->vdev,
-						      vbr->in.sector);
-		}
-	} else {
+	pdu->next = NULL;
+	if (unlikely(status)) {
 		pdu->status = -blk_status_to_errno(status);
+		return ioucmd;
 	}
-	compat_cmd_in_task(ioucmd, virtblk_uring_tw);
+	pdu->flags |= VIRTBLK_PDU_ANSWERED;
+	pdu->status = virtblk_status(vbr);
+	if (unlikely(vbr->append) && pdu->status == VIRTIO_BLK_S_OK) {
+		struct virtblk *vblk = req->q->queuedata;
+
+		pdu->sector = virtio64_to_cpu(vblk->vdev, vbr->in.sector);
+	}
+	return ioucmd;
+}
+
+static enum rq_end_io_ret virtblk_end_io(struct request *req,
+					 blk_status_t status)
+{
+	compat_cmd_in_task_lazy(virtblk_leave(req, status), virtblk_uring_tw);
 	return RQ_END_IO_FREE;
 }
 COMPAT_END_IO(virtblk_uring_end_io, virtblk_end_io)
+
+/**
+ * virtblk_uring_flush() - hand a chain of ended commands to their task
+ * @chain:	the chain; empty afterwards
+ */
+void virtblk_uring_flush(struct virtblk_chain *chain)
+{
+	if (!chain->first)
+		return;
+	/* A lazy wake-up counts one CQE for each task work. */
+	if (chain->first == chain->last)
+		compat_cmd_in_task_lazy(chain->first, virtblk_uring_tw);
+	else
+		compat_cmd_in_task(chain->first, virtblk_uring_tw);
+	chain->first = NULL;
+}
+
+/**
+ * virtblk_uring_gather() - stage 7 for a request that ends in a batch
+ * @req:	a REQ_OP_DRV_* request; if it is a command, blk-mq has only to
+ *		free it afterwards
+ * @chain:	commands of one ring and task; goes to them when another's turn
+ *		comes
+ */
+void virtblk_uring_gather(struct request *req, struct virtblk_chain *chain)
+{
+	struct io_uring_cmd *ioucmd;
+
+	if (req->end_io != virtblk_uring_end_io)
+		return;
+	req->end_io = NULL;
+	ioucmd = virtblk_leave(req, BLK_STS_OK);
+	if (chain->first && !compat_cmd_same_owner(chain->first, ioucmd))
+		virtblk_uring_flush(chain);
+	if (chain->first)
+		virtblk_cmd_pdu(chain->last)->next = ioucmd;
+	else
+		chain->first = ioucmd;
+	chain->last = ioucmd;
+}
 
 /* ---- 8 task work ---- */
 
@@ -1197,21 +1245,20 @@ static void virtblk_drop_stale(struct virtblk *vblk,
 			       const struct virtblk_pdu *pdu)
 {
 	const struct virtio_blk_discard_write_zeroes *range;
+	u64 sector = pdu->sector;
 	size_t i;
 
-	if (pdu->type == VIRTIO_BLK_T_ZONE_APPEND && vblk->zone_sectors) {
-		virtblk_drop_range(vblk, round_down(pdu->sector,
-						    vblk->zone_sectors),
-				   pdu->sectors);
-	} else if (virtblk_rules[pdu->type].len != VIRTBLK_LEN_RANGES) {
-		virtblk_drop_range(vblk, pdu->sector, pdu->sectors == U32_MAX ?
+	if (!(pdu->flags & VIRTBLK_PDU_RANGES)) {
+		if (pdu->flags & VIRTBLK_PDU_APPEND && vblk->zone_sectors)
+			sector = round_down(sector, vblk->zone_sectors);
+		virtblk_drop_range(vblk, sector, pdu->sectors == U32_MAX ?
 				   U64_MAX : pdu->sectors);
-	} else {
-		range = pdu->map->bounce;
-		for (i = 0; i < pdu->map->len / sizeof(*range); i++)
-			virtblk_drop_range(vblk, le64_to_cpu(range[i].sector),
-					   le32_to_cpu(range[i].num_sectors));
+		return;
 	}
+	range = pdu->map->bounce;
+	for (i = 0; i < pdu->map->len / sizeof(*range); i++)
+		virtblk_drop_range(vblk, le64_to_cpu(range[i].sector),
+				   le32_to_cpu(range[i].num_sectors));
 }
 
 static void virtblk_release_buf(struct virtblk_pdu *pdu, bool done)
@@ -1224,37 +1271,49 @@ static void virtblk_release_buf(struct virtblk_pdu *pdu, bool done)
 					    map->bounce, map->len);
 		virtblk_map_free(map);
 	} else if (pdu->flags & VIRTBLK_PDU_PINNED) {
-		unpin_user_page_range_dirty_lock(pdu->page, 1,
-				pdu->flags & VIRTBLK_PDU_READ);
+		unpin_user_pages_dirty_lock(&pdu->page, 1,
+					    pdu->flags & VIRTBLK_PDU_READ);
 	}
+}
+
+/* The io_uring_cmd is gone when this returns. */
+static void virtblk_finish_cmd(struct virtblk_node *node,
+			       struct io_uring_cmd *ioucmd,
+			       unsigned int issue_flags)
+{
+	struct virtblk_pdu *pdu = virtblk_cmd_pdu(ioucmd);
+	struct virtblk *vblk = node->vblk;
+	int res = -pdu->status;
+	u64 result = 0;
+
+	if (likely(pdu->flags & VIRTBLK_PDU_ANSWERED)) {
+		res = virtblk_status_errno(pdu->status);
+		result = pdu->status;
+		if (!res && pdu->flags & VIRTBLK_PDU_APPEND)
+			result = pdu->sector;
+	}
+	if (unlikely(res))
+		this_cpu_inc(node->stat->errors);
+
+	if (pdu->flags & VIRTBLK_PDU_STALE &&
+	    unlikely(READ_ONCE(vblk->mapping->nrpages)))
+		virtblk_drop_stale(vblk, pdu);
+	virtblk_release_buf(pdu, !res);
+	compat_cmd_done(ioucmd, res, result, pdu->flags & VIRTBLK_PDU_BIG_CQE,
+			issue_flags);
 }
 
 static void virtblk_uring_task_work(struct io_uring_cmd *ioucmd,
 				    unsigned int issue_flags)
 {
-	struct virtblk_node *node = ioucmd->file->private_data;
-	struct virtblk_pdu *pdu = virtblk_cmd_pdu(ioucmd);
-	struct virtblk *vblk = node->vblk;
-	u64 result = 0;
-	int res;
+	struct io_uring_cmd *next;
 
-	if (likely(pdu->flags & VIRTBLK_PDU_ANSWERED)) {
-		res = virtblk_status_errno(pdu->status);
-		result = pdu->status;
-		if (!res && pdu->type == VIRTIO_BLK_T_ZONE_APPEND)
-			result = pdu->sector;
-	} else {
-		res = -pdu->status;
+	for (; ioucmd; ioucmd = next) {
+		next = virtblk_cmd_pdu(ioucmd)->next;
+		/* A chain may hold commands of several disks. */
+		virtblk_finish_cmd(ioucmd->file->private_data, ioucmd,
+				   issue_flags);
 	}
-	if (unlikely(res))
-		this_cpu_inc(node->stat->errors);
-
-	if (pdu->flags & VIRTBLK_PDU_CHANGES && pdu->type != U8_MAX &&
-	    unlikely(READ_ONCE(virtblk_mapping(vblk)->nrpages)))
-		virtblk_drop_stale(vblk, pdu);
-	virtblk_release_buf(pdu, !res);
-	compat_cmd_done(ioucmd, res, result, pdu->flags & VIRTBLK_PDU_BIG_CQE,
-			issue_flags);
 }
 
 /*
@@ -1315,7 +1374,7 @@ static void virtblk_fill_info(struct virtblk *vblk,
 			      struct virtblk_uring_info *info)
 {
 	struct request_queue *q = vblk->disk->queue;
-	u64 any = (u64)(queue_max_segments(q) - 1) << PAGE_SHIFT;
+	u64 any = (u64)(vblk->lim.max_segments - 1) << PAGE_SHIFT;
 
 	if (get_disk_ro(vblk->disk))
 		info->flags |= VIRTBLK_URING_INFO_RO;
@@ -1328,13 +1387,13 @@ static void virtblk_fill_info(struct virtblk *vblk,
 	info->capacity = get_capacity(vblk->disk);
 	info->virtio_features = vblk->features;
 	info->commands = virtblk_commands(vblk);
-	info->logical_block_size = queue_logical_block_size(q);
+	info->logical_block_size = vblk->lim.block_mask + 1;
 	info->physical_block_size = queue_physical_block_size(q);
-	info->max_bytes = vblk->max_bytes;
-	info->max_bytes_any = min_t(u64, any, vblk->max_bytes);
-	info->max_segments = queue_max_segments(q);
-	info->max_segment_size = queue_max_segment_size(q);
-	info->dma_alignment = queue_dma_alignment(q);
+	info->max_bytes = vblk->lim.max_bytes;
+	info->max_bytes_any = min_t(u64, any, vblk->lim.max_bytes);
+	info->max_segments = vblk->lim.max_segments;
+	info->max_segment_size = vblk->lim.max_segment_size;
+	info->dma_alignment = vblk->lim.dma_mask;
 	info->poll_queues = vblk->io_queues[HCTX_TYPE_POLL];
 	info->max_discard_sectors = vblk->discard.max_sectors;
 	info->max_discard_seg = vblk->discard.max_seg;
@@ -1378,7 +1437,7 @@ static long virtblk_ioctl_locked(struct virtblk *vblk, unsigned int cmd,
 		return put_user((u64)get_capacity(vblk->disk) << SECTOR_SHIFT,
 				(u64 __user *)arg);
 	case BLKSSZGET:
-		return put_user((int)queue_logical_block_size(q),
+		return put_user((int)vblk->lim.block_mask + 1,
 				(int __user *)arg);
 	case BLKPBSZGET:
 		return put_user(queue_physical_block_size(q),
@@ -1409,8 +1468,12 @@ static long virtblk_ioctl(struct file *file, unsigned int cmd,
 
 static int virtblk_open(struct inode *inode, struct file *file)
 {
-	file->private_data = container_of(inode->i_cdev, struct virtblk_node,
-					  cdev);
+	struct virtblk_node *node = container_of(inode->i_cdev,
+						 struct virtblk_node, cdev);
+
+	if (READ_ONCE(node->gone))
+		return -ENXIO;
+	file->private_data = node;
 	/* Every transfer is direct, so the flag asks for nothing. */
 	file->f_mode |= FMODE_CAN_ODIRECT;
 	return nonseekable_open(inode, file);
@@ -1468,6 +1531,24 @@ static void virtblk_node_release(struct device *dev)
 	kfree(node);
 }
 
+/* The queue's limits in the form and place that the commands read them. */
+static void virtblk_cache_limits(struct virtblk *vblk)
+{
+	struct request_queue *q = vblk->disk->queue;
+	struct virtblk_limits *lim = &vblk->lim;
+	u64 most;
+
+	lim->block_mask = queue_logical_block_size(q) - 1;
+	lim->dma_mask = queue_dma_alignment(q);
+	lim->max_segments = queue_max_segments(q);
+	lim->max_segment_size = queue_max_segment_size(q);
+	most = (u64)lim->max_segments * lim->max_segment_size;
+	most = min_t(u64, most, (u64)queue_max_hw_sectors(q) << SECTOR_SHIFT);
+	most = min_t(u64, most, VIRTBLK_MAX_BYTES);
+	lim->max_bytes = most & ~(u64)lim->block_mask;
+	vblk->mapping = compat_bdev_mapping(vblk->disk->part0);
+}
+
 /**
  * virtblk_node_add() - create /dev/vdXc0
  * @vblk:	the disk, added
@@ -1485,7 +1566,7 @@ int virtblk_node_add(struct virtblk *vblk)
 		kfree(node);
 		return -ENOMEM;
 	}
-	vblk->max_bytes = virtblk_max_bytes(vblk);
+	virtblk_cache_limits(vblk);
 
 	node->vblk = vblk;
 	get_device(disk_to_dev(vblk->disk));
@@ -1521,6 +1602,7 @@ void virtblk_node_del(struct virtblk *vblk)
 {
 	if (!vblk->node)
 		return;
+	WRITE_ONCE(vblk->node->gone, true);
 	cdev_device_del(&vblk->node->cdev, &vblk->node->dev);
 	put_device(&vblk->node->dev);
 	vblk->node = NULL;

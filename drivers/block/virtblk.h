@@ -85,7 +85,30 @@ struct virtblk_ranges {
 	u32	alignment;
 };
 
+/**
+ * struct virtblk_limits - what a passthrough command is measured by
+ * @block_mask:		logical block size - 1
+ * @dma_mask:		address and length bits that the device can't take
+ * @max_segments:	of one command
+ * @max_segment_size:	bytes
+ * @max_bytes:		largest transfer, whole blocks
+ */
+struct virtblk_limits {
+	u32	block_mask;
+	u32	dma_mask;
+	u32	max_segments;
+	u32	max_segment_size;
+	u32	max_bytes;
+};
+
 struct virtblk_node;
+
+/* Commands that ended together and share ring and task, see uring.c. */
+struct io_uring_cmd;
+struct virtblk_chain {
+	struct io_uring_cmd	*first;
+	struct io_uring_cmd	*last;
+};
 
 /**
  * struct virtblk - one disk
@@ -111,7 +134,8 @@ struct virtblk_node;
  * @max_append_sectors: largest ZONE_APPEND, 0 if not zoned
  * @zone_model:	VIRTIO_BLK_Z_*
  * @features:	negotiated features, good also once the device is gone
- * @max_bytes:	largest passthrough transfer
+ * @lim:	limits in the form that commands read them
+ * @mapping:	the block node's page cache
  * @node:	/dev/vdXc0
  */
 struct virtblk {
@@ -140,7 +164,8 @@ struct virtblk {
 	u8			zone_model;
 
 	u64			features;
-	u32			max_bytes;
+	struct virtblk_limits	lim;
+	struct address_space	*mapping;
 
 	struct virtblk_node	*node;
 };
@@ -200,12 +225,6 @@ static inline u8 virtblk_status(const struct virtblk_req *vbr)
 	return READ_ONCE(vbr->in.status);
 }
 
-/* Partition-proof: the disk's page cache. */
-static inline struct address_space *virtblk_mapping(struct virtblk *vblk)
-{
-	return compat_bdev_mapping(vblk->disk->part0);
-}
-
 /* queue.c */
 extern const struct blk_mq_ops virtblk_mq_ops;
 void virtblk_interrupt(struct virtqueue *vq);
@@ -236,11 +255,16 @@ int virtblk_node_init(void);
 void virtblk_node_exit(void);
 int virtblk_node_add(struct virtblk *vblk);
 void virtblk_node_del(struct virtblk *vblk);
+void virtblk_uring_gather(struct request *req, struct virtblk_chain *chain);
+void virtblk_uring_flush(struct virtblk_chain *chain);
 #else
 static inline int virtblk_node_init(void) { return 0; }
 static inline void virtblk_node_exit(void) { }
 static inline int virtblk_node_add(struct virtblk *vblk) { return 0; }
 static inline void virtblk_node_del(struct virtblk *vblk) { }
+static inline void virtblk_uring_gather(struct request *req,
+					struct virtblk_chain *chain) { }
+static inline void virtblk_uring_flush(struct virtblk_chain *chain) { }
 #endif
 
 #endif /* _VIRTBLK_H */
