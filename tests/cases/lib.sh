@@ -94,6 +94,9 @@ in_memory()
 	local ram=/run/ram fn=$1 tool
 	shift
 	mkdir -p $ram/{dev,proc,sys,run,tmp,cases} && mount -t tmpfs tmpfs $ram/run
+	for tool in bin sbin lib lib64; do
+		[ -L /$tool ] && mkdir -p "$ram/usr/$tool" && ln -s "usr/$tool" $ram/$tool
+	done
 	for tool in "$@"; do
 		tool=$(command -v "$tool")
 		# The tool at its own path, its libraries at theirs.

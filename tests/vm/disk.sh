@@ -48,6 +48,12 @@ disk_add()	# NUMBER SPEC
 		*) die "--disk $spec: unknown option $o (see tests/vm/run --help)" ;;
 		esac
 	done
+	if [ -n "$mmio_disk" ]; then
+		# There the machine, not the device, says which virtio it is.
+		[[ $dev == *disable-modern=on* ]] && mmio_legacy=true
+		dev=${dev//,disable-modern=on,disable-legacy=off/}
+		dev=${dev//,disable-legacy=on/}
+	fi
 	disk_image "$spec" "$kind" "$file" "$n" ",discard=$discard$opts"
 	if [ -n "$eio" ]; then
 		disk_layer "blkdebug,image=$top,inject-error.0.event=none,inject-error.0.sector=$eio,inject-error.0.errno=5,discard=$discard" dbg
