@@ -314,9 +314,6 @@ static int check_passthrough(const struct target *t, const struct options *o)
 			 t->path, o->bs, info->max_bytes);
 		return -1;
 	}
-	if (o->bs > info->max_bytes_any)
-		remark("above %u bytes an I/O succeeds only where its buffer lies in few pieces "
-		       "(--huge helps)", info->max_bytes_any);
 	if (o->sqe64 && !(info->driver_features & VIRTBLK_URING_F_IO64)) {
 		complain("%s: no passthrough by 64-byte SQEs here: it needs Linux 6.12 or newer",
 			 t->path);
@@ -359,9 +356,12 @@ int target_check(struct target *t, const struct options *o)
 		complain("%s: polled I/O needs O_DIRECT: use -p0 with -O0", t->path);
 		return -1;
 	}
-	if (t->passthrough && check_passthrough(t, o))
+	if ((t->passthrough && check_passthrough(t, o)) || take_range(t, o))
 		return -1;
-	return take_range(t, o);
+	if (t->passthrough && o->bs > t->info.max_bytes_any)
+		remark("above %u bytes an I/O succeeds only where its buffer lies in few pieces "
+		       "(--huge helps)", t->info.max_bytes_any);
+	return 0;
 }
 
 int target_open(struct target *t, const char *path, const struct options *o)

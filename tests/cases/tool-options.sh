@@ -86,7 +86,7 @@ time_limits()
 {
 	local began=${EPOCHREALTIME/[.,]/} pid
 	run "$tool" -u1 -p0 -d4 -r 1.5 /dev/vdac0
-	between tool-F18-r-ends "$(((${EPOCHREALTIME/[.,]/} - began) / 1000))" 1500 3000
+	between tool-F18-r-ends "$(((${EPOCHREALTIME/[.,]/} - began) / 1000))" 1500 6000
 	equal tool-F18-r-status-and-lines "$status $(grep -c '^IOPS=' /tmp/out)" "0 1"
 	"$tool" -u1 -p0 -d4 -t1 /dev/vdac0 >/tmp/out 2>/tmp/err &
 	pid=$!
@@ -178,7 +178,8 @@ wrong_node()
 	refused tool-F01-missing 'No such file' "$tool" -u1 -p0 /dev/vdzc0
 	refused tool-F23-bs-not-blocks 'no multiple of the disk.s block size 4096' "$tool" -u1 -p0 -b512 /dev/vdbc0
 	works tool-F23-bs-3k-of-512 "$tool" -u1 -p0 -b3k --ios 20 /dev/vdac0
-	refused tool-too-much-per-command 'more than this disk takes' "$tool" -u1 -p0 -b1G -d1 /dev/vdac0
+	# How much a disk takes in one command depends on the kernel; this one is smaller anyway
+	refused tool-too-much-per-command 'more than this disk takes|no room for one I/O' "$tool" -u1 -p0 -b1G -d1 /dev/vdac0
 	refused tool-F19-no-poll-queues 'poll_queues=1' "$tool" -u1 /dev/vdac0
 	refused tool-F19-no-poll-queues-u0 'poll_queues=1' "$tool" /dev/vda
 	refused tool-range-behind-end 'ends behind the disk' "$tool" -u1 -p0 --offset 60M --size 5M /dev/vdac0
