@@ -17,7 +17,7 @@ load()		# DEVICE
 	for n in 1 2 3; do
 		(while dd if="$1" of=/dev/null bs=128k count=8 skip="$n" iflag=direct status=none; do :; done) 2>/dev/null &
 	done
-	(while dd if=/dev/zero of="$1" bs=4k count=64 oflag=direct conv=notrunc status=none; do :; done) 2>/dev/null &
+	(while dd if=/dev/zero of="$1" bs=4k count=64 oflag=direct conv=notrunc,nocreat status=none; do :; done) 2>/dev/null &
 	# At least one I/O has come back, more are on their way.
 	await 20 moved "$1"
 }

@@ -16,8 +16,8 @@
 case_file=$(realpath "$0")
 case_name=$(basename "$0" .sh)
 lib=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
-vm=$(realpath "$lib/../vm")
-top=$(realpath "$lib/../..")
+vm=$(realpath -m "$lib/../vm")
+top=$(realpath -m "$lib/../..")
 failed=0
 since=${EPOCHREALTIME/[.,]/}
 
@@ -91,17 +91,15 @@ reload() { rmmod virtio_blk && insmod "$VM_MODULE" ${1:+"$@"}; }
 # for when the share with the host's files is about to go.
 in_memory()
 {
-	local ram=/run/ram fn=$1 tool
+	local ram=/run/ram fn=$1 tool tools=()
 	shift
 	mkdir -p $ram/{dev,proc,sys,run,tmp,cases} && mount -t tmpfs tmpfs $ram/run
 	for tool in bin sbin lib lib64; do
 		[ -L /$tool ] && mkdir -p "$ram/usr/$tool" && ln -s "usr/$tool" $ram/$tool
 	done
-	for tool in "$@"; do
-		tool=$(command -v "$tool")
-		# The tool at its own path, its libraries at theirs.
-		{ echo "$tool"; ldd "$tool" | grep -o '/[^ ]*'; } | xargs cp -L --parents -t $ram 2>/dev/null
-	done
+	# Each at its own path, and the libraries at theirs.
+	for tool in bash dirname realpath basename sleep cut tr sed "$@"; do tools+=("$(command -v "$tool")"); done
+	{ printf '%s\n' "${tools[@]}"; ldd "${tools[@]}" | grep -o '/[^ :]* '; } | sort -u | xargs cp -L --parents -t $ram
 	cp "$case_file" "$lib/lib.sh" $ram/cases
 	cp "$VM_MODULE" $ram/module.ko
 	mount --bind /dev $ram/dev; mount --bind /proc $ram/proc; mount --bind /sys $ram/sys
