@@ -58,10 +58,10 @@ by_node()
 	dev_up node "${erasing[@]}"
 	for type in discard write_zeroes secure_erase; do
 		pattern
-		is "$type" "$(cmd -R 8:16 $type)" "res=0 result=0"
-		erased $type
+		is "$type" "$(cmd -R 8:16 "$type")" "res=0 result=0"
+		erased "$type"
 	done
-	for type in discard write_zeroes secure_erase; do direction $type; done
+	for type in discard write_zeroes secure_erase; do direction "$type"; done
 	dev_down
 }
 
@@ -70,12 +70,12 @@ several_ranges()
 	local type
 	dev_up many "${erasing[@]}"
 	for type in discard write_zeroes secure_erase; do
-		is "$type of 3" "$(cmd -R 8:8 -R 24:8 -R 1000:16 $type)" "res=0 result=0"
-		is "ranges" "$(of $type ranges)" "[[8,8,0],[24,8,0],[1000,16,0]]"
-		is "$type of 5, 4 allowed" "$(cmd -R 8:8 -R 24:8 -R 40:8 -R 56:8 -R 72:8 $type)" "res=-22 status=0"
-		is "$type of 15 bytes" "$(cmd -l 15 $type)" "res=-22 status=0"
-		is "$type of nothing" "$(cmd $type)" "res=-22 status=0"
-		is "requests" "$(requests $type)" 1
+		is "$type of 3" "$(cmd -R 8:8 -R 24:8 -R 1000:16 "$type")" "res=0 result=0"
+		is "ranges" "$(of "$type" ranges)" "[[8,8,0],[24,8,0],[1000,16,0]]"
+		is "$type of 5, 4 allowed" "$(cmd -R 8:8 -R 24:8 -R 40:8 -R 56:8 -R 72:8 "$type")" "res=-22 status=0"
+		is "$type of 15 bytes" "$(cmd -l 15 "$type")" "res=-22 status=0"
+		is "$type of nothing" "$(cmd "$type")" "res=-22 status=0"
+		is "requests" "$(requests "$type")" 1
 	done
 	dev_down
 }
@@ -85,10 +85,10 @@ limits()
 	dev_up lim "${erasing[@]}" --set max_secure_erase_sectors=64 --set max_discard_sectors=64 --set max_write_zeroes_sectors=64
 	local type
 	for type in discard write_zeroes secure_erase; do
-		is "$type of the limit" "$(cmd -R 64:64 $type)" "res=0 result=0"
-		is "$type above the limit" "$(cmd -R 64:72 $type)" "res=-22 status=0"
-		is "unknown flag" "$(cmd -R 64:64:2 $type)" "res=-22 status=0"
-		is "requests" "$(requests $type)" 1
+		is "$type of the limit" "$(cmd -R 64:64 "$type")" "res=0 result=0"
+		is "$type above the limit" "$(cmd -R 64:72 "$type")" "res=-22 status=0"
+		is "unknown flag" "$(cmd -R 64:64:2 "$type")" "res=-22 status=0"
+		is "requests" "$(requests "$type")" 1
 	done
 	is "secure erase off its alignment" "$(cmd -R 1:8 secure_erase)" "res=-22 status=0"
 	is "UNMAP for write zeroes" "$(cmd -R 64:8:1 write_zeroes)" "res=0 result=0"
@@ -103,8 +103,8 @@ not_offered()
 	local type
 	dev_up no
 	for type in discard write_zeroes secure_erase; do
-		is "$type" "$(cmd -R 8:16 $type)" "res=-95 status=0"
-		is "requests" "$(requests $type)" 0
+		is "$type" "$(cmd -R 8:16 "$type")" "res=-95 status=0"
+		is "requests" "$(requests "$type")" 0
 	done
 	dev_down
 }
@@ -115,15 +115,15 @@ inside()
 	try V36-directions-block by_block
 	unless_stock V36-secure-erase-block secure_erase_by_block "lets the device write over the ranges"
 	node V36-directions-node by_node
-	node erase-several-ranges several_ranges
-	node erase-limits limits
-	node erase-not-offered not_offered
+	node several-ranges several_ranges
+	node limits limits
+	node not-offered not_offered
 }
 
 host()
 {
 	need_tool vdpa iproute2
-	guest --timeout 560 -- inside
+	guest --timeout 560 --append no_timer_check -- inside
 }
 
 case_main "$@"

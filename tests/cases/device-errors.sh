@@ -53,7 +53,7 @@ node_statuses()
 	node_status 4 -22 "$ring"
 	node_status 5 -109 "$ring"
 	node_status 6 -75 "$ring"
-	for s in 7 8 127 128 254 255; do node_status $s -5 "$ring"; done
+	for s in 7 8 127 128 254 255; do node_status "$s" -5 "$ring"; done
 }
 
 by_node() { dev_up ns; node_statuses; dev_down; }
@@ -137,7 +137,7 @@ late_interrupt()
 	ctl 'queue 0 noirq'
 	dd if="/dev/$disk" of=/dev/null bs=4096 count=1 iflag=direct status=none & p=$!
 	ctl 'wait answers=1 20' 'queue 0 irq'
-	wait $p || is "the read" failed fine
+	wait "$p" || is "the read" failed fine
 	dev_down
 }
 
@@ -150,7 +150,7 @@ stopped_queue()
 	ctl 'queue 0 stop'
 	dd if="/dev/$disk" of=/dev/null bs=4096 count=1 iflag=direct status=none & p=$!
 	ctl 'queue 0 start'
-	wait $p || is "the read" failed fine
+	wait "$p" || is "the read" failed fine
 	is "reads sent" $(($(requests in) - before)) 1
 	dev_down
 }
@@ -173,7 +173,7 @@ host()
 {
 	need_tool vdpa iproute2
 	need_tool fio fio
-	guest --timeout 560 -- inside
+	guest --timeout 560 --append no_timer_check -- inside
 }
 
 case_main "$@"

@@ -14,8 +14,6 @@ zoned=(--size 64M --zoned hm --conv-zones 2)
 # state SECTOR: as the device has it
 state() { ctl 'show zones' | sed -n "s/^$1 .*wp=\([0-9]*\) .*state=\(.*\)/\2 \1/p"; }
 
-hex() { printf '%#x' "$1"; }
-
 geometry()
 {
 	dev_up geo "${zoned[@]}" --zone-cap 6144 --set max_open_zones=3 --set max_active_zones=5
@@ -45,7 +43,7 @@ bad_geometry()
 	local set
 	for set in zone_sectors=0 zone_sectors=3000 write_granularity=0 max_append_sectors=0 zone_model=7; do
 		said >/dev/null
-		dev_up "g${set%%_*}${set##*=}" "${zoned[@]}" --set $set && [ "$(sys queue/zoned)" != none ] && is "$set" "a zoned disk" "a refusal"
+		dev_up "g${set%%_*}${set##*=}" "${zoned[@]}" --set "$set" && [ "$(sys queue/zoned)" != none ] && is "$set" "a zoned disk" "a refusal"
 		like "message for $set" "$(said)" "*virtio_blk*"
 		dev_down
 	done
@@ -96,7 +94,7 @@ by_node()
 
 append()
 {
-	dev_up ap "${zoned[@]}"
+	dev_up ap "${zoned[@]}" --set seg_max=254
 	is "first" "$(cmd -s 16384 -f 0x11 -l 4096 zone_append)" "res=0 result=16384"
 	is "second" "$(cmd -s 16384 -f 0x22 -l 8192 zone_append)" "res=0 result=16392"
 	is "third" "$(cmd -s 16384 -f 0x33 -l 4096 zone_append)" "res=0 result=16408"
@@ -158,7 +156,7 @@ not_zoned()
 	local type
 	dev_up nn
 	for type in zone_open zone_close zone_finish zone_reset zone_reset_all; do
-		is $type "$(cmd $type)" "res=-95 status=0"
+		is "$type" "$(cmd "$type")" "res=-95 status=0"
 	done
 	is zone_report "$(cmd -l 4096 zone_report)" "res=-95 status=0"
 	is zone_append "$(cmd -l 4096 zone_append)" "res=-95 status=0"
@@ -166,74 +164,11 @@ not_zoned()
 	dev_down
 }
 
-fio_zbd()
-{
-	dev_up fz "${zoned[@]}" --set max_open_zones=4
-	nice fio --name=z --filename="/dev/$disk" --zonemode=zbd --rw=randwrite --bs=16k --direct=1 --offset=8M --size=16M \
-		--number_ios=200 --ioengine=io_uring --iodepth=4 --max_open_zones=3 --verify=crc32c --verify_state_save=0 --output=/tmp/fio.z ||
-		is "fio" "$(tail -n 3 /tmp/fio.z)" "no error"
-	is "answers with an error" "$(grep '"ans"' "$log" | grep -vc '"status":0')" 0
-	[ "$(requests out)" -gt 0 ] || is writes 0 some
-	dev_down
-}
-
-# zonefs: its super block written by hand, no mkzonefs is packaged
-zonefs()
-{
-	modprobe zonefs || { is "zonefs" "no module" "a module"; return; }
-	dev_up zf --size 64M --zoned hm --conv-zones 1
-	python3 - >/tmp/zonefs.sb <<-'END'
-		import struct, sys, zlib
-		def sb(crc):
-		    return struct.pack("<II32s16sQIII", 0x5a4f4653, crc, b"test", bytes(range(16)), 0, 0, 0, 0o640).ljust(4096, b"\0")
-		sys.stdout.buffer.write(sb(zlib.crc32(sb(0)) ^ 0xffffffff))
-	END
-	dd if=/tmp/zonefs.sb of="/dev/$disk" bs=4096 oflag=direct status=none
-	mkdir -p /tmp/mnt
-	if ! mount -t zonefs -o explicit-open "/dev/$disk" /tmp/mnt; then
-		is "mounting" failed fine
-		dev_down
-		return
-	fi
-	is "files" "$(find /tmp/mnt/seq -type f | wc -l)" 15
-	dd if=/dev/urandom of=/tmp/blob bs=64k count=4 status=none
-	dd if=/tmp/blob of=/tmp/mnt/seq/3 bs=64k oflag=direct,append conv=notrunc status=none || is "appending" failed fine
-	is "size" "$(stat -c %s /tmp/mnt/seq/3)" 262144
-	echo 3 >/proc/sys/vm/drop_caches
-	cmp -s /tmp/blob <(head -c 262144 /tmp/mnt/seq/3) || is "content" different same
-	truncate -s 0 /tmp/mnt/seq/3 || is "truncating" failed fine
-	is "the zone" "$(state 32768)" "empty 32768"
-	umount /tmp/mnt
-	dev_down
-}
-
-btrfs_zoned()
-{
-	modprobe btrfs || { is "btrfs" "no module" "a module"; return; }
-	dev_up bt --size 512M --zoned hm --conv-zones 0
-	if ! mkfs.btrfs -q -O zoned -d single -m single "/dev/$disk" >/tmp/mkfs.out 2>&1; then
-		is "mkfs.btrfs" "$(tail -n 1 /tmp/mkfs.out)" fine
-		dev_down
-		return
-	fi
-	mkdir -p /tmp/mnt
-	mount -t btrfs "/dev/$disk" /tmp/mnt || is "mounting" failed fine
-	dd if=/dev/urandom of=/tmp/mnt/blob bs=1M count=4 conv=fsync status=none || is "writing" failed fine
-	md5sum /tmp/mnt/blob >/tmp/blob.sum
-	umount /tmp/mnt
-	mount -t btrfs "/dev/$disk" /tmp/mnt || is "mounting again" failed fine
-	md5sum --status -c /tmp/blob.sum || is "content" different same
-	umount /tmp/mnt
-	[ "$(requests zone_append)" -gt 0 ] || is appends 0 some
-	is "answers with an error" "$(grep '"ans"' "$log" | grep -vc '"status":0')" 0
-	dev_down
-}
-
 # Reports with counts that cannot be
 absurd_reports()
 {
 	local n
-	for n in 0 17 1000000 0x7fffffffffffffff; do
+	for n in 0 17 0x7fffffffffffffff; do
 		dev_up "ar${n:0:4}" "${zoned[@]}" --rule "type=zone_report nr_zones=$n"
 		if [ -n "$disk" ]; then
 			blkzone report "/dev/$disk" >/tmp/report.out 2>&1
@@ -247,27 +182,22 @@ absurd_reports()
 inside()
 {
 	vduse_ready
-	try zone-geometry geometry
-	try zone-host-aware host_aware
-	try zone-geometry-bad bad_geometry
-	try zone-blkzone by_blkzone
-	node zone-commands by_node
-	node zone-append append
-	node zone-report report
-	node zone-errors zone_errors
-	node zone-not-zoned not_zoned
-	try zone-fio fio_zbd
-	try zone-zonefs zonefs
-	try zone-btrfs btrfs_zoned
-	try zone-reports-absurd absurd_reports
+	try geometry geometry
+	try host-aware host_aware
+	try geometry-bad bad_geometry
+	try blkzone by_blkzone
+	node commands by_node
+	node append append
+	node report report
+	node errors zone_errors
+	node not-zoned not_zoned
+	try reports-absurd absurd_reports
 }
 
 host()
 {
 	need_tool vdpa iproute2
-	need_tool mkfs.btrfs btrfs-progs
-	need_tool fio fio
-	guest --timeout 560 -- inside
+	guest --timeout 560 --append no_timer_check -- inside
 }
 
 case_main "$@"

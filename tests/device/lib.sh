@@ -3,6 +3,7 @@
 #
 # What tests/cases/device-*.sh share, behind cases/lib.sh. Their inside parts
 # run in a guest (Linux 6.12 or newer), bring devices up and down, and judge.
+# shellcheck disable=SC2034,SC2154 # cases/lib.sh's variables
 
 tools=$top/build/tests/device
 why=''
