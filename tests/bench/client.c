@@ -29,12 +29,15 @@
 #define PAGE		4096UL
 #define MAX_VEC		64
 
+/* Until RCU and work queues have done what the preparations left them to do, µs */
+#define SETTLE		50000
+
 #ifndef IORING_URING_CMD_FIXED
 #define IORING_URING_CMD_FIXED	(1U << 0)
 #endif
 
-enum path { BLOCK, PT, PT64, NOP };
-static const char *const path_names[] = { "block", "pt", "pt64", "nop" };
+enum path { BLOCK, PT, PT64, NOP, LOOP };
+static const char *const path_names[] = { "block", "pt", "pt64", "nop", "loop" };
 
 static struct {
 	enum path path;
@@ -198,11 +201,11 @@ static void prep(struct worker *w)
 	case PT64:
 		prep_pt64(w, sqe, i, next_pos(w));
 		break;
-	case NOP:
+	default:
 		io_uring_prep_nop(sqe);
 		break;
 	}
-	if (opt.path != NOP && !opt.plain_file)
+	if (opt.path < NOP && !opt.plain_file)
 		sqe->flags = IOSQE_FIXED_FILE;
 	sqe->user_data = i;
 }
@@ -281,9 +284,21 @@ static void run_submissions(struct worker *w, unsigned long ios, bool count)
 	}
 }
 
+/* What the meter must show is known beforehand: 2000 user instructions each */
+static void run_loop(unsigned long ios)
+{
+	while (ios--) {
+		unsigned int n = 1000;
+
+		asm volatile("1: dec %0; jnz 1b" : "+r"(n));
+	}
+}
+
 static void run(struct worker *w, unsigned long ios, bool count)
 {
-	if (opt.submit_only)
+	if (opt.path == LOOP)
+		run_loop(ios);
+	else if (opt.submit_only)
 		run_submissions(w, ios, count);
 	else
 		run_batches(w, ios);
@@ -293,7 +308,7 @@ static void register_all(struct worker *w)
 {
 	struct iovec *all;
 
-	if (opt.path != NOP && !opt.plain_file)
+	if (opt.path < NOP && !opt.plain_file)
 		check(io_uring_register_files(&w->ring, &dev_fd, 1), "register file");
 	if (!opt.fixed)
 		return;
@@ -413,6 +428,7 @@ static void measure(void)
 	struct rusage before, after;
 
 	pthread_barrier_wait(&barrier);
+	usleep(SETTLE);
 	irqs = interrupts();
 	getrusage(RUSAGE_SELF, &before);
 	marker(MARK_CLEAR);
@@ -433,7 +449,7 @@ static void open_device(void)
 {
 	struct stat st;
 
-	if (opt.path == NOP)
+	if (opt.path >= NOP)
 		return;
 	if (!opt.file)
 		die("--file is missing");
@@ -450,7 +466,7 @@ static void open_device(void)
 
 static void usage(void)
 {
-	puts("usage: client --path block|pt|pt64|nop --file DEV [options]\n"
+	puts("usage: client --path block|pt|pt64|nop|loop --file DEV [options]\n"
 	     "  --depth N     I/Os in flight (32)       --batch N    per submission (8)\n"
 	     "  --ios N       counted I/Os (20000)      --warmup N   before them (2000)\n"
 	     "  --size BYTES  of an I/O (4096)          --vec N      in so many iovecs\n"
@@ -464,10 +480,10 @@ static void usage(void)
 
 static unsigned int parse_path(const char *name)
 {
-	for (unsigned int i = 0; i < 4; i++)
+	for (unsigned int i = 0; i <= LOOP; i++)
 		if (!strcmp(name, path_names[i]))
 			return i;
-	die("--path takes block, pt, pt64 or nop, not '%s'", name);
+	die("--path takes block, pt, pt64, nop or loop, not '%s'", name);
 }
 
 static unsigned long number(const char *text)

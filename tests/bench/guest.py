@@ -17,6 +17,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parent.parent
 BUILD = TOP / 'build' / 'bench'
 
+# What "ours" means instead of the module under build/
+OURS = None
+
 # The disks every guest has; what tells them apart is the ring.
 DISKS = {'split': 'vda', 'packed': 'vdb'}
 
@@ -42,7 +45,7 @@ def driver_file(driver, rel):
         files = list(pathlib.Path(f'/lib/modules/{rel}').glob('kernel/drivers/block/virtio_blk.ko*'))
         path = files[0] if files else None
     elif driver == 'ours':
-        path = TOP / 'build' / rel / 'virtio_blk.ko'
+        path = pathlib.Path(OURS) if OURS else TOP / 'build' / rel / 'virtio_blk.ko'
     else:
         path = pathlib.Path(driver)
     if not path or not path.exists():
@@ -51,14 +54,18 @@ def driver_file(driver, rel):
     return path
 
 
-def unpack(path, to):
-    """Copies a module, decompressing it where it is compressed."""
+def stage(driver, kernel):
+    """A copy of the module, unpacked, so that a build meanwhile does no harm."""
+    rel = release(kernel)
+    path = driver_file(driver, rel)
+    to = BUILD / f'{re.sub("[^a-z0-9]", "-", str(driver))}-{rel}.ko'
     tool = {'.xz': 'xz', '.zst': 'zstd', '.gz': 'gzip'}.get(path.suffix)
     if not tool:
         shutil.copyfile(path, to)
-        return
-    with open(to, 'wb') as out:
-        subprocess.run([tool, '-dc', str(path)], stdout=out, check=True)
+    else:
+        with open(to, 'wb') as out:
+            subprocess.run([tool, '-dc', str(path)], stdout=out, check=True)
+    return to
 
 
 def running(pid):
@@ -176,11 +183,10 @@ class Guest:
         self.wait_for(share / f'result.{number}', seconds)
         return (share / f'result.{number}').read_text().splitlines()
 
-    def measure(self, driver, params, rows):
+    def measure(self, staged, params, rows):
         """Loads a driver and measures rows with it; each gets a dict of figures."""
-        file = driver_file(driver, self.rel)
         module = self.dir / 'share' / 'virtio_blk.ko'
-        unpack(file, module)
+        shutil.copyfile(staged, module)
         lines = [f'load ./virtio_blk.ko {params}']
         for number, row in enumerate(rows):
             disk = DISKS['packed' if row.packed else 'split']
@@ -239,6 +245,14 @@ class Guest:
     def __exit__(self, *what):
         if not self.keep:
             self.stop()
-            if self.process and self.process.wait() not in (0, None):
-                print((self.dir / 'output').read_text()[-3000:], file=sys.stderr)
-                raise Fault(f'the guest ended with {self.process.returncode}; kernel log: {self.dir}/log')
+            self.judge()
+
+    def judge(self):
+        """A report in the kernel's log makes figures worthless; other ends don't."""
+        status = self.process.wait() if self.process else 0
+        if status == 0:
+            return
+        said = (self.dir / 'output').read_text()[-3000:]
+        if status == 120:
+            raise Fault(f'the guest\'s kernel complained:\n{said}(kernel log: {self.dir}/log)')
+        print(f'\nthe guest ended with {status}: {said}', file=sys.stderr)

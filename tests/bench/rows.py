@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What is measured: a row is one load on one driver."""
+import concurrent.futures
 import dataclasses
+import os
+
+import guest
 
 NODE = {'block': '', 'pt': 'c0', 'pt64': 'c0'}
 
@@ -65,17 +69,29 @@ class Row:
         return f'{self.driver} {self.path}: {self.load()}'
 
 
-def measure_all(rows, guest_for, progress=lambda text: None):
+def measure_all(rows, kernel, keep=0, progress=lambda text: None):
     """Measures rows, booting and loading as seldom as possible: {row: figures}."""
-    figures = {}
-    groups = {}
+    drivers = {d: guest.stage(d, kernel) for d in {row.driver for row in rows}}
+    by_cpus = {}
     for row in dict.fromkeys(rows):
-        groups.setdefault(row.cpus(), {}).setdefault((row.driver, row.all_params()), []).append(row)
-    for cpus, drivers in sorted(groups.items()):
-        progress(f'booting a guest with {cpus} CPU{"s" * (cpus > 1)}')
-        with guest_for(cpus) as guest:
-            for (driver, params), group in drivers.items():
-                progress(f'{cpus} CPU{"s" * (cpus > 1)}, driver {driver}'
-                         f'{" " + params if params else ""}: {len(group)} rows')
-                figures.update(zip(group, guest.measure(driver, params, group)))
-    return figures
+        by_cpus.setdefault(row.cpus(), []).append(row)
+
+    def one_guest(cpus):
+        words = f'{cpus} CPU{"s" * (cpus > 1)}'
+        groups = {}
+        for row in by_cpus[cpus]:
+            groups.setdefault((row.driver, row.all_params()), []).append(row)
+        figures = {}
+        progress(f'{words}: booting')
+        with guest.Guest(cpus, kernel, keep=keep) as vm:
+            for (driver, params), group in groups.items():
+                progress(f'{words}: driver {driver} {params}'.rstrip() + f', {len(group)} rows')
+                figures.update(zip(group, vm.measure(drivers[driver], params, group)))
+        return figures
+
+    # Counting is a matter of one thread of QEMU's: two guests take no longer.
+    figures = {}
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for part in pool.map(one_guest, sorted(by_cpus)):
+            figures.update(part)
+    return {row: figures[row] for row in rows}
