@@ -23,13 +23,13 @@ host()
 	mkfs.ext4 -q -F -E offset=1048576 "$work/parts" 16M
 	truncate -s 64M "$work/free" "$work/ranges"
 	"$pattern" write --seed 5 "$work/ranges" >&2 || exit 1
-	before=$(cd "$work" && for i in $used; do sum "$i"; done)
+	before=$(cd "$work" && for i in $used; do sum "$i"; done | tr '\n' ' ')
 	boot --disk "raw:$work/mounted" --disk "raw:$work/swap" --disk "raw:$work/held" \
 		--disk "raw:$work/parts" --disk "raw:$work/exclusive" \
 		--disk "raw:$work/free" --disk "raw:$work/ranges,discard" \
 		--disk "raw:$work/free,ro,prop:discard=off,prop:write-zeroes=off,prop:share-rw=on"
 	rc=$?
-	after=$(cd "$work" && for i in $used; do sum "$i"; done)
+	after=$(cd "$work" && for i in $used; do sum "$i"; done | tr '\n' ' ')
 	equal tool-F17-nothing-was-written "$after" "$before"
 	image_ranges
 	[ $rc -eq 0 ] && exit $failed
