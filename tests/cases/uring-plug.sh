@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# The host unplugs, plugs and resizes disks in use.
+# The host unplugs, plugs and resizes disks in use; more disks than letters.
 #~ also 6.1
 #~ soak
 # shellcheck disable=SC2317 # the functions are called by name
@@ -59,13 +59,23 @@ beside()
 	done >/dev/null
 }
 
+names()
+{
+	export GONE=names
+	program gone names vda
+}
+
 host()
 {
+	local i
+	local -a many=()
 	truncate -s 256M "$work/slow" "$work/size"
 	guest_with beside --env "URING_OPTIONS=${URING_OPTIONS:-}" --timeout 200 --params poll_queues=1 --append slub_debug=FZPU \
 		--disk "raw:$work/slow,serial=scratch-slow,queues=2,iops=200" \
 		--disk "raw:$work/size,serial=scratch-size" \
 		-- inside
+	for ((i = 0; i < 28; i++)); do many+=(--disk "null:64M,serial=scratch$i"); done
+	uring_guest "${many[@]}" -- names
 }
 
 case_main "$@"

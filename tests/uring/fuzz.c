@@ -45,6 +45,7 @@ struct thread {
 	bool		scribbled;	/* another thread rewrites the SQEs */
 	struct iovec	iov[BATCH][SOME_IOVECS];
 	struct virtio_blk_discard_write_zeroes range[BATCH][2];
+	struct vcmd	cmd[BATCH];
 	bool		must_fail[BATCH];
 };
 
@@ -230,8 +231,11 @@ static void random_flags(struct thread *t, struct vcmd *c)
 		c->sqe_flags |= IOSQE_IO_LINK;
 	if (once(t, 30))
 		c->sqe_flags |= IOSQE_IO_HARDLINK;
-	if (once(t, 60))
-		c->sqe_flags |= IOSQE_IO_DRAIN;
+	/*
+	 * No IOSQE_IO_DRAIN: together with links and refused SQEs 6.12's
+	 * io_uring loses count and never starts what waits for the drain, also
+	 * with commands that never leave the driver (rings.c tests it alone).
+	 */
 }
 
 static void random_command(struct thread *t, struct vcmd *c, unsigned int slot)
@@ -308,13 +312,30 @@ static bool contract_errno(int res)
 	return false;
 }
 
+__attribute__((noreturn))
+static void no_cqe(struct thread *t, const bool *seen, unsigned int n)
+{
+	unsigned int i, missing = 0, first = n;
+
+	for (i = 0; i < n; i++)
+		if (!seen[i]) {
+			missing++;
+			first = first < n ? first : i;
+		}
+	fail("seed %llu: got no CQE in 30 s for %u of %u commands, ring flags %#x; the first is %u: op %u type %u sector %llu length %u, flags of sqe %#x, uring %#x, fd %d",
+	     (unsigned long long)seed, missing, n, t->r.setup, first,
+	     t->cmd[first].op, t->cmd[first].type,
+	     (unsigned long long)t->cmd[first].sector, t->cmd[first].len,
+	     t->cmd[first].sqe_flags, t->cmd[first].uring_flags,
+	     t->cmd[first].fd);
+}
+
 static void take_one(struct thread *t, bool *seen, unsigned int n)
 {
 	struct answer a;
 
 	if (!ring_take_within(&t->r, &a, 30000))
-		fail("seed %llu: got no CQE in 30 s, ring flags %#x",
-		     (unsigned long long)seed, t->r.setup);
+		no_cqe(t, seen, n);
 	if (a.user_data >= n || seen[a.user_data])
 		fail("seed %llu: got a CQE for command %llu of %u, ring flags %#x",
 		     (unsigned long long)seed, (unsigned long long)a.user_data, n,
@@ -332,12 +353,11 @@ static void one_batch(struct thread *t)
 {
 	unsigned int n = 1 + rnd(t, BATCH), sent = 0, got = 0, i;
 	bool seen[BATCH] = { false };
-	struct vcmd c;
 	int ret;
 
 	for (i = 0; i < n; i++) {
-		random_command(t, &c, i);
-		sqe_fill(ring_sqe(&t->r), &c, t->r.setup & IORING_SETUP_SQE128);
+		random_command(t, &t->cmd[i], i);
+		sqe_fill(ring_sqe(&t->r), &t->cmd[i], t->r.setup & IORING_SETUP_SQE128);
 	}
 	/* one bad SQE ends a submission: the rest takes another */
 	while (sent < n) {

@@ -328,6 +328,7 @@ static void test_resized(const void *arg)
 {
 	const char *want = getenv("RESIZED_TO");
 	uint64_t bytes, size = 0, begin = now_ms();
+	const char *name = t_disk(0);
 	char *buf = map_pages(4096);
 	int fd = open_chr(O_RDWR);
 	struct ring r;
@@ -340,7 +341,7 @@ static void test_resized(const void *arg)
 	       now_ms() - begin < 10000)
 		pause_ms(20);
 	want_eq(size, bytes, "BLKGETSIZE64");
-	disk_open(disk.name);
+	disk_open(name);
 	want_eq(disk.info.capacity, bytes / 512, "INFO's capacity");
 	want_eq(disk.bytes, bytes, "sysfs' size");
 	ring_open(&r, 4, WIDE);

@@ -11,9 +11,10 @@ programs=$top/build/tests/uring
 program()
 {
 	local name=$1 prefix=$2 rc
+	local -a options
 	shift 2
-	# shellcheck disable=SC2086 # a list of words
-	"$programs/$name" -n "uring-$prefix-" ${URING_OPTIONS:-} "$@"
+	read -ra options <<<"${URING_OPTIONS:-}"
+	"$programs/$name" -n "uring-$prefix-" "${options[@]}" "$@"
 	rc=$?
 	# shellcheck disable=SC2034 # failed: tests/cases/lib.sh exits with it
 	[ $rc = 0 ] || [ $rc = 77 ] || failed=1
