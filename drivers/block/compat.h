@@ -30,6 +30,16 @@
 #error "virtio_blk with passthrough needs Linux 6.1 or newer (tried up to 7.3)"
 #endif
 
+/*
+ * For locals of the hot path that are written before they are read: kernels
+ * built with INIT_STACK_ALL clear every one at each call.
+ */
+#if __has_attribute(__uninitialized__)
+#define compat_uninitialized	__attribute__((__uninitialized__))
+#else
+#define compat_uninitialized
+#endif
+
 /* ---- blk-mq: lists of requests (6.13, taken back to 6.12.y) ---- */
 
 #ifdef HAVE_RQ_LIST

@@ -450,7 +450,10 @@ static void virtblk_restart(struct blk_mq_hw_ctx *hctx)
 		blk_mq_run_hw_queue(hctx, true);
 }
 
-/* Stage 6, for a batch: ends runs of one hardware queue at a time. */
+/*
+ * Stage 6, for a batch that somebody else made by polling: ends runs of one
+ * hardware queue at a time.
+ */
 static void virtblk_complete_batch(struct io_comp_batch *iob)
 {
 	struct request *req = rq_list_pop(&iob->req_list);
@@ -472,7 +475,7 @@ static void virtblk_complete_batch(struct io_comp_batch *iob)
 		blk_mq_end_request_batch(&part);
 		virtblk_restart(hctx);
 	}
-	/* Last: what frees tags also lets the woken find some. */
+	/* Last: who is woken may find the tags that were freed. */
 	virtblk_uring_flush(&chain);
 }
 
@@ -501,6 +504,7 @@ static unsigned int virtblk_collect(struct virtblk_vq *vq,
 	return found;
 }
 
+/* Ends collected requests one by one, or leaves them in the caller's batch. */
 static void virtblk_finish(struct request *req, struct io_comp_batch *iob)
 {
 	struct request *next;
@@ -516,6 +520,34 @@ static void virtblk_finish(struct request *req, struct io_comp_batch *iob)
 	}
 }
 
+/* Ends what one virtqueue's interrupt has collected, as a batch. */
+static void virtblk_finish_batch(struct virtblk_vq *vq, struct request *req)
+{
+	struct virtblk_chain chain = { };
+	DEFINE_IO_COMP_BATCH(iob);
+	struct request *next;
+
+	for (; req; req = next) {
+		struct virtblk_req *vbr = blk_mq_rq_to_pdu(req);
+
+		next = req->rq_next;
+		if (!blk_mq_add_to_batch(req, &iob,
+					 virtblk_status(vbr) != VIRTIO_BLK_S_OK,
+					 virtblk_complete_batch))
+			virtblk_request_done(req);
+		else if (blk_rq_is_passthrough(req))
+			virtblk_uring_gather(req, &chain);
+		else if (unlikely(vbr->cleanup))
+			virtblk_unmap(vbr);
+	}
+	if (!iob.complete)
+		return;
+	blk_mq_end_request_batch(&iob);
+	virtblk_restart(vq->hctx);
+	/* Last: who is woken may find the tags that were freed. */
+	virtblk_uring_flush(&chain);
+}
+
 static void virtblk_answered(struct virtblk_vq *vq)
 {
 	vq->answers++;
@@ -529,7 +561,6 @@ void virtblk_interrupt(struct virtqueue *vring)
 	struct virtblk *vblk = vring->vdev->priv;
 	struct virtblk_vq *vq = &vblk->vqs[vring->index];
 	struct request *done = NULL, **tail = &done;
-	DEFINE_IO_COMP_BATCH(iob);
 	unsigned int found = 0;
 	unsigned long flags;
 
@@ -542,9 +573,8 @@ void virtblk_interrupt(struct virtqueue *vring)
 	}
 	spin_unlock_irqrestore(&vq->lock, flags);
 
-	virtblk_finish(done, &iob);
-	if (iob.complete)
-		iob.complete(&iob);
+	if (done)
+		virtblk_finish_batch(vq, done);
 	if (found)
 		virtblk_answered(vq);
 }

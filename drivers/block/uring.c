@@ -82,8 +82,9 @@ struct virtblk_cmd {
 	const struct virtblk_rule *rule;
 };
 
-static int virtblk_decode(struct io_uring_cmd *ioucmd, unsigned int issue_flags,
-			  struct virtblk_cmd *cmd)
+static __always_inline int virtblk_decode(struct io_uring_cmd *ioucmd,
+					  unsigned int issue_flags,
+					  struct virtblk_cmd *cmd)
 {
 	const void *payload = compat_cmd_payload(ioucmd);
 	u32 op = ioucmd->cmd_op;
@@ -124,7 +125,7 @@ static int virtblk_decode(struct io_uring_cmd *ioucmd, unsigned int issue_flags,
 
 /* What a command's length has to be. */
 enum virtblk_len {
-	VIRTBLK_LEN_NONE,	/* 0: no data */
+	VIRTBLK_LEN_NONE = 1,	/* 0: no data */
 	VIRTBLK_LEN_BLOCKS,	/* whole logical blocks, at least one */
 	VIRTBLK_LEN_ID,		/* 20 bytes */
 	VIRTBLK_LEN_LIFETIME,	/* 6 bytes */
@@ -133,78 +134,96 @@ enum virtblk_len {
 	VIRTBLK_LEN_ANY,
 };
 
-/**
- * struct virtblk_rule - what holds for one type of command
- * @known:	has an entry in the table
- * @feature:	device feature it needs, or -1
- * @mode:	what the descriptor has to be open for
- * @write:	data goes to the device. From here, never from bit 0 of a known
- *		type: SECURE_ERASE is even and writes.
- * @changes:	changes what is on the disk
- * @sector:	has a place on the disk; without, sector must be 0 (virtio 1.2,
- *		5.2.6)
- * @len:	length rule
- */
-struct virtblk_rule {
-	bool			known;
-	s8			feature;
-	fmode_t			mode;
-	bool			write;
-	bool			changes;
-	bool			sector;
-	enum virtblk_len	len;
+/* virtblk_rule.flags */
+enum {
+	VIRTBLK_RULE_WRITE	= 1 << 0,	/* data goes to the device */
+	VIRTBLK_RULE_CHANGES	= 1 << 1,	/* changes what is on the disk */
+	VIRTBLK_RULE_SECTOR	= 1 << 2,	/* has a place on the disk */
+	VIRTBLK_RULE_COPY	= 1 << 3,	/* small, or checked: copied */
 };
 
-#define VIRTBLK_ZONE_RULE(place) {					\
-	.known = true, .feature = VIRTIO_BLK_F_ZONED, .mode = FMODE_WRITE, \
-	.changes = true, .sector = place, .len = VIRTBLK_LEN_NONE }
+/**
+ * struct virtblk_rule - what holds for one type of command
+ * @mode:	what the descriptor has to be open for
+ * @feature:	device feature it needs, or VIRTBLK_NO_FEATURE
+ * @len:	enum virtblk_len; 0 is no entry
+ * @flags:	VIRTBLK_RULE_*. WRITE is from here, never from bit 0 of a known
+ *		type: SECURE_ERASE is even and writes. Without SECTOR, sector
+ *		must be 0 (virtio 1.2, 5.2.6).
+ */
+struct virtblk_rule {
+	fmode_t	mode;
+	u8	feature;
+	u8	len;
+	u8	flags;
+};
 
-#define VIRTBLK_RANGES_RULE(f) {					\
-	.known = true, .feature = f, .mode = FMODE_WRITE, .write = true, \
-	.changes = true, .len = VIRTBLK_LEN_RANGES }
+/* A feature that every device has: see virtblk_cache_limits(). */
+#define VIRTBLK_NO_FEATURE	63
+
+#define VIRTBLK_RULE(m, f, l, fl) \
+	{ .mode = (m), .feature = (f), .len = VIRTBLK_LEN_##l, .flags = (fl) }
+
+#define VIRTBLK_RANGES_RULE(f) \
+	VIRTBLK_RULE(FMODE_WRITE, f, RANGES, VIRTBLK_RULE_WRITE | \
+		     VIRTBLK_RULE_CHANGES | VIRTBLK_RULE_COPY)
+
+#define VIRTBLK_ZONE_RULE(fl) \
+	VIRTBLK_RULE(FMODE_WRITE, VIRTIO_BLK_F_ZONED, NONE, \
+		     VIRTBLK_RULE_CHANGES | (fl))
 
 static const struct virtblk_rule virtblk_rules[] = {
-	[VIRTIO_BLK_T_IN] = {
-		.known = true, .feature = -1, .mode = FMODE_READ,
-		.sector = true, .len = VIRTBLK_LEN_BLOCKS },
-	[VIRTIO_BLK_T_OUT] = {
-		.known = true, .feature = -1, .mode = FMODE_WRITE,
-		.write = true, .changes = true,
-		.sector = true, .len = VIRTBLK_LEN_BLOCKS },
-	[VIRTIO_BLK_T_FLUSH] = {
-		.known = true, .feature = VIRTIO_BLK_F_FLUSH,
-		.len = VIRTBLK_LEN_NONE },
-	[VIRTIO_BLK_T_GET_ID] = {
-		.known = true, .feature = -1, .mode = FMODE_READ,
-		.len = VIRTBLK_LEN_ID },
-	[VIRTIO_BLK_T_GET_LIFETIME] = {
-		.known = true, .feature = VIRTIO_BLK_F_LIFETIME,
-		.mode = FMODE_READ, .len = VIRTBLK_LEN_LIFETIME },
-	[VIRTIO_BLK_T_DISCARD] = VIRTBLK_RANGES_RULE(VIRTIO_BLK_F_DISCARD),
+	[VIRTIO_BLK_T_IN] =
+		VIRTBLK_RULE(FMODE_READ, VIRTBLK_NO_FEATURE, BLOCKS,
+			     VIRTBLK_RULE_SECTOR),
+	[VIRTIO_BLK_T_OUT] =
+		VIRTBLK_RULE(FMODE_WRITE, VIRTBLK_NO_FEATURE, BLOCKS,
+			     VIRTBLK_RULE_WRITE | VIRTBLK_RULE_CHANGES |
+			     VIRTBLK_RULE_SECTOR),
+	[VIRTIO_BLK_T_FLUSH] =
+		VIRTBLK_RULE(0, VIRTIO_BLK_F_FLUSH, NONE, 0),
+	[VIRTIO_BLK_T_GET_ID] =
+		VIRTBLK_RULE(FMODE_READ, VIRTBLK_NO_FEATURE, ID,
+			     VIRTBLK_RULE_COPY),
+	[VIRTIO_BLK_T_GET_LIFETIME] =
+		VIRTBLK_RULE(FMODE_READ, VIRTIO_BLK_F_LIFETIME, LIFETIME,
+			     VIRTBLK_RULE_COPY),
+	[VIRTIO_BLK_T_DISCARD] =
+		VIRTBLK_RANGES_RULE(VIRTIO_BLK_F_DISCARD),
 	[VIRTIO_BLK_T_WRITE_ZEROES] =
 		VIRTBLK_RANGES_RULE(VIRTIO_BLK_F_WRITE_ZEROES),
 	[VIRTIO_BLK_T_SECURE_ERASE] =
 		VIRTBLK_RANGES_RULE(VIRTIO_BLK_F_SECURE_ERASE),
-	[VIRTIO_BLK_T_ZONE_APPEND] = {
-		.known = true, .feature = VIRTIO_BLK_F_ZONED,
-		.mode = FMODE_WRITE, .write = true, .changes = true,
-		.sector = true, .len = VIRTBLK_LEN_BLOCKS },
-	[VIRTIO_BLK_T_ZONE_REPORT] = {
-		.known = true, .feature = VIRTIO_BLK_F_ZONED,
-		.mode = FMODE_READ, .sector = true,
-		.len = VIRTBLK_LEN_REPORT },
-	[VIRTIO_BLK_T_ZONE_OPEN] = VIRTBLK_ZONE_RULE(true),
-	[VIRTIO_BLK_T_ZONE_CLOSE] = VIRTBLK_ZONE_RULE(true),
-	[VIRTIO_BLK_T_ZONE_FINISH] = VIRTBLK_ZONE_RULE(true),
-	[VIRTIO_BLK_T_ZONE_RESET] = VIRTBLK_ZONE_RULE(true),
-	[VIRTIO_BLK_T_ZONE_RESET_ALL] = VIRTBLK_ZONE_RULE(false),
+	[VIRTIO_BLK_T_ZONE_APPEND] =
+		VIRTBLK_RULE(FMODE_WRITE, VIRTIO_BLK_F_ZONED, BLOCKS,
+			     VIRTBLK_RULE_WRITE | VIRTBLK_RULE_CHANGES |
+			     VIRTBLK_RULE_SECTOR),
+	[VIRTIO_BLK_T_ZONE_REPORT] =
+		VIRTBLK_RULE(FMODE_READ, VIRTIO_BLK_F_ZONED, REPORT,
+			     VIRTBLK_RULE_SECTOR),
+	[VIRTIO_BLK_T_ZONE_OPEN] = VIRTBLK_ZONE_RULE(VIRTBLK_RULE_SECTOR),
+	[VIRTIO_BLK_T_ZONE_CLOSE] = VIRTBLK_ZONE_RULE(VIRTBLK_RULE_SECTOR),
+	[VIRTIO_BLK_T_ZONE_FINISH] = VIRTBLK_ZONE_RULE(VIRTBLK_RULE_SECTOR),
+	[VIRTIO_BLK_T_ZONE_RESET] = VIRTBLK_ZONE_RULE(VIRTBLK_RULE_SECTOR),
+	[VIRTIO_BLK_T_ZONE_RESET_ALL] = VIRTBLK_ZONE_RULE(0),
 };
 
-/* A number the driver knows nothing of, for those who do. */
-static const struct virtblk_rule virtblk_rule_raw = {
-	.feature = -1, .mode = FMODE_WRITE, .changes = true, .sector = true,
-	.len = VIRTBLK_LEN_ANY,
+/* Numbers the driver knows nothing of, for those who do; by direction. */
+static const struct virtblk_rule virtblk_raw_rules[] = {
+	VIRTBLK_RULE(FMODE_WRITE, VIRTBLK_NO_FEATURE, ANY,
+		     VIRTBLK_RULE_CHANGES | VIRTBLK_RULE_SECTOR),
+	VIRTBLK_RULE(FMODE_WRITE, VIRTBLK_NO_FEATURE, ANY,
+		     VIRTBLK_RULE_CHANGES | VIRTBLK_RULE_SECTOR |
+		     VIRTBLK_RULE_WRITE),
 };
+
+static const struct virtblk_rule *virtblk_find_rule(u32 type)
+{
+	if (likely(type < ARRAY_SIZE(virtblk_rules)) &&
+	    likely(virtblk_rules[type].len))
+		return &virtblk_rules[type];
+	return &virtblk_raw_rules[type & VIRTIO_BLK_T_OUT];
+}
 
 static bool virtblk_never(u32 type)
 {
@@ -243,92 +262,109 @@ virtblk_ranges_of(const struct virtblk *vblk, u32 type)
 	}
 }
 
+/* The length rules of all but reads and writes. */
+static bool virtblk_odd_len_ok(const struct virtblk *vblk,
+			       const struct virtblk_cmd *cmd, u64 len)
+{
+	const size_t range = sizeof(struct virtio_blk_discard_write_zeroes);
+
+	switch (cmd->rule->len) {
+	case VIRTBLK_LEN_NONE:
+		return !len;
+	case VIRTBLK_LEN_ID:
+		return len == VIRTIO_BLK_ID_BYTES;
+	case VIRTBLK_LEN_LIFETIME:
+		return len == VIRTBLK_LIFETIME_BYTES;
+	case VIRTBLK_LEN_RANGES:
+		return len && !(len % range) &&
+		       len / range <= virtblk_ranges_of(vblk, cmd->type)->max_seg;
+	case VIRTBLK_LEN_REPORT:
+		return len >= VIRTBLK_REPORT_HEADER;
+	default:
+		return true;
+	}
+}
+
 /*
  * The length rule, for @len bytes: once in stage 2, and for vectored commands
  * in stage 3, where their length is known.
  */
-static int virtblk_check_len(const struct virtblk *vblk,
-			     const struct virtblk_cmd *cmd, u64 len)
+static __always_inline int virtblk_check_len(const struct virtblk *vblk,
+					     const struct virtblk_cmd *cmd,
+					     u64 len)
 {
-	bool ok;
+	if (len > vblk->lim.max_bytes)
+		return -EINVAL;
+	if (unlikely(cmd->rule->len != VIRTBLK_LEN_BLOCKS))
+		return virtblk_odd_len_ok(vblk, cmd, len) ? 0 : -EINVAL;
+	if (!len || len & vblk->lim.block_mask)
+		return -EINVAL;
+	if (unlikely(cmd->type == VIRTIO_BLK_T_ZONE_APPEND) &&
+	    vblk->max_append_sectors &&
+	    len >> SECTOR_SHIFT > vblk->max_append_sectors)
+		return -EINVAL;
+	return 0;
+}
 
-	switch (cmd->rule->len) {
-	case VIRTBLK_LEN_NONE:
-		return len ? -EINVAL : 0;
-	case VIRTBLK_LEN_BLOCKS:
-		ok = len && !(len & vblk->lim.block_mask);
-		if (cmd->type == VIRTIO_BLK_T_ZONE_APPEND &&
-		    vblk->max_append_sectors)
-			ok = ok && len >> SECTOR_SHIFT <=
-				   vblk->max_append_sectors;
-		break;
-	case VIRTBLK_LEN_ID:
-		ok = len == VIRTIO_BLK_ID_BYTES;
-		break;
-	case VIRTBLK_LEN_LIFETIME:
-		ok = len == VIRTBLK_LIFETIME_BYTES;
-		break;
-	case VIRTBLK_LEN_RANGES:
-		ok = len && !(len % sizeof(struct virtio_blk_discard_write_zeroes)) &&
-		     len / sizeof(struct virtio_blk_discard_write_zeroes) <=
-		     virtblk_ranges_of(vblk, cmd->type)->max_seg;
-		break;
-	case VIRTBLK_LEN_REPORT:
-		ok = len >= VIRTBLK_REPORT_HEADER;
-		break;
-	default:
-		ok = true;
-	}
-	return ok && len <= vblk->lim.max_bytes ? 0 : -EINVAL;
+/* What is looked at only if a command isn't a plain read or write. */
+static int virtblk_policy_odd(const struct virtblk_cmd *cmd)
+{
+	/* SCSI left the specification, the barrier never worked. */
+	if (virtblk_never(cmd->type))
+		return -EOPNOTSUPP;
+	/* Nobody can say what it does. */
+	if (cmd->rule->len == VIRTBLK_LEN_ANY && !capable(CAP_SYS_RAWIO))
+		return -EACCES;
+	return 0;
 }
 
 /*
  * May this descriptor send this command to this disk, and does it make sense?
  * Reads nothing but the table, the device's features and the limits.
  */
-static int virtblk_policy(const struct virtblk *vblk, fmode_t mode,
-			  struct virtblk_cmd *cmd, unsigned int issue_flags)
+static __always_inline int virtblk_policy(const struct virtblk *vblk,
+					  fmode_t mode, struct virtblk_cmd *cmd,
+					  unsigned int issue_flags)
 {
-	const struct virtblk_rule *rule = &virtblk_rule_raw;
+	const struct virtblk_rule *rule = virtblk_find_rule(cmd->type);
 	int err;
 
-	if (cmd->type < ARRAY_SIZE(virtblk_rules) &&
-	    virtblk_rules[cmd->type].known)
-		rule = &virtblk_rules[cmd->type];
 	cmd->rule = rule;
-	cmd->write = rule->known ? rule->write : cmd->type & VIRTIO_BLK_T_OUT;
+	cmd->write = rule->flags & VIRTBLK_RULE_WRITE;
 
-	if (cmd->flag)
+	if (unlikely(cmd->flag))
 		return -EINVAL;
 	if (unlikely(cmd->ioprio)) {
 		err = virtblk_check_ioprio(cmd->ioprio);
 		if (err)
 			return err;
 	}
-	/* SCSI left the specification, the barrier never worked. */
-	if (unlikely(virtblk_never(cmd->type)))
-		return -EOPNOTSUPP;
-	if ((rule->mode & mode) != rule->mode)
-		return -EACCES;
-	/* Nobody can say what it does. */
-	if (unlikely(!rule->known) && !capable(CAP_SYS_RAWIO))
-		return -EACCES;
-	if (rule->feature >= 0 && !(vblk->features & BIT_ULL(rule->feature)))
+	if (unlikely(rule->mode & ~mode))
+		return virtblk_never(cmd->type) ? -EOPNOTSUPP : -EACCES;
+	if (unlikely(rule->len != VIRTBLK_LEN_BLOCKS)) {
+		err = virtblk_policy_odd(cmd);
+		if (err)
+			return err;
+	}
+	if (unlikely(!(vblk->features & BIT_ULL(rule->feature))))
 		return -EOPNOTSUPP;
 	/* The device's word or the administrator's. */
-	if (rule->changes && get_disk_ro(vblk->disk))
+	if (rule->flags & VIRTBLK_RULE_CHANGES &&
+	    unlikely(get_disk_ro(vblk->disk)))
 		return -EROFS;
 	/* Without a polled queue the reaper would wait for ever. */
-	if (issue_flags & IO_URING_F_IOPOLL &&
+	if (unlikely(issue_flags & IO_URING_F_IOPOLL) &&
 	    !vblk->io_queues[HCTX_TYPE_POLL])
 		return -EOPNOTSUPP;
 
-	if (!rule->sector && cmd->sector)
+	if (rule->len == VIRTBLK_LEN_BLOCKS) {
+		if (unlikely(cmd->sector << SECTOR_SHIFT &
+			     vblk->lim.block_mask))
+			return -EINVAL;
+	} else if (!(rule->flags & VIRTBLK_RULE_SECTOR) && cmd->sector) {
 		return -EINVAL;
-	if (rule->len == VIRTBLK_LEN_BLOCKS &&
-	    (cmd->sector << SECTOR_SHIFT & vblk->lim.block_mask))
-		return -EINVAL;
-	if (cmd->vec && rule->len != VIRTBLK_LEN_NONE)
+	}
+	if (unlikely(cmd->vec) && rule->len != VIRTBLK_LEN_NONE)
 		return 0;	/* stage 3 knows the length */
 	return virtblk_check_len(vblk, cmd, cmd->len);
 }
@@ -575,9 +611,7 @@ static bool virtblk_map_aligned(const struct virtblk *vblk,
 /* Small payloads, and lists that are checked, are always copied. */
 static bool virtblk_copies(const struct virtblk_cmd *cmd)
 {
-	return cmd->rule->len == VIRTBLK_LEN_ID ||
-	       cmd->rule->len == VIRTBLK_LEN_LIFETIME ||
-	       cmd->rule->len == VIRTBLK_LEN_RANGES;
+	return cmd->rule->flags & VIRTBLK_RULE_COPY;
 }
 
 /* From the user's memory to what the device can take. */
@@ -727,8 +761,8 @@ static int virtblk_pin_fixed(const struct virtblk *vblk,
 			     struct io_uring_cmd *ioucmd,
 			     unsigned int issue_flags, struct virtblk_buf *buf)
 {
+	struct iov_iter iter compat_uninitialized;
 	const struct bio_vec *bv;
-	struct iov_iter iter;
 	unsigned int offset;
 	int err;
 
@@ -888,7 +922,8 @@ static int virtblk_sync_cache(struct virtblk *vblk,
 	if (cmd->rule->len != VIRTBLK_LEN_RANGES)
 		return virtblk_sync_range(vblk, cmd->sector,
 					  virtblk_cmd_range(vblk, cmd),
-					  cmd->rule->changes, nonblock);
+					  cmd->rule->flags & VIRTBLK_RULE_CHANGES,
+					  nonblock);
 	range = buf->map->bounce;
 	for (i = 0; !err && i < cmd->len / sizeof(*range); i++)
 		err = virtblk_sync_range(vblk, le64_to_cpu(range[i].sector),
@@ -1040,7 +1075,7 @@ static void virtblk_fill_pdu(struct virtblk *vblk,
 	}
 	if (issue_flags & IO_URING_F_CQE32)
 		flags |= VIRTBLK_PDU_BIG_CQE;
-	if (cmd->rule->changes) {
+	if (cmd->rule->flags & VIRTBLK_RULE_CHANGES) {
 		pdu->sector = cmd->sector;
 		pdu->sectors = min_t(u64, virtblk_cmd_range(vblk, cmd),
 				     U32_MAX);
@@ -1068,21 +1103,26 @@ static void virtblk_count(struct virtblk_node *node,
 	}
 }
 
+/* Apart from virtblk_send(), which would clear a plug's memory for nothing. */
+static noinline void virtblk_send_plugged(struct request *req)
+{
+	struct blk_plug plug;
+
+	blk_start_plug(&plug);
+	blk_execute_rq_nowait(req, false);
+	blk_finish_plug(&plug);
+}
+
 /*
  * A plug hands the request to queue_rqs, past the software queues. io_uring
  * starts one for batches only.
  */
 static void virtblk_send(struct request *req)
 {
-	struct blk_plug plug;
-
-	if (current->plug) {
+	if (current->plug)
 		blk_execute_rq_nowait(req, false);
-		return;
-	}
-	blk_start_plug(&plug);
-	blk_execute_rq_nowait(req, false);
-	blk_finish_plug(&plug);
+	else
+		virtblk_send_plugged(req);
 }
 
 COMPAT_END_IO_DECLARE(virtblk_uring_end_io);
@@ -1092,8 +1132,8 @@ static int virtblk_submit(struct virtblk_node *node,
 			  struct io_uring_cmd *ioucmd, unsigned int issue_flags)
 {
 	struct virtblk *vblk = node->vblk;
-	struct virtblk_cmd cmd;
-	struct virtblk_buf buf;
+	struct virtblk_cmd cmd compat_uninitialized;
+	struct virtblk_buf buf compat_uninitialized;
 	struct request *req;
 	int err;
 
@@ -1347,9 +1387,8 @@ static u64 virtblk_commands(const struct virtblk *vblk)
 	for (i = 0; i < ARRAY_SIZE(virtblk_rules); i++) {
 		const struct virtblk_rule *rule = &virtblk_rules[i];
 
-		if (rule->known && !(ro && rule->changes) &&
-		    (rule->feature < 0 ||
-		     vblk->features & BIT_ULL(rule->feature)))
+		if (rule->len && vblk->features & BIT_ULL(rule->feature) &&
+		    !(ro && rule->flags & VIRTBLK_RULE_CHANGES))
 			mask |= BIT_ULL(i);
 	}
 	return mask;
@@ -1385,7 +1424,7 @@ static void virtblk_fill_info(struct virtblk *vblk,
 	if (COMPAT_FIXED_VEC)
 		info->driver_features |= VIRTBLK_URING_F_FIXED_VEC;
 	info->capacity = get_capacity(vblk->disk);
-	info->virtio_features = vblk->features;
+	info->virtio_features = vblk->features & ~BIT_ULL(VIRTBLK_NO_FEATURE);
 	info->commands = virtblk_commands(vblk);
 	info->logical_block_size = vblk->lim.block_mask + 1;
 	info->physical_block_size = queue_physical_block_size(q);
@@ -1547,6 +1586,8 @@ static void virtblk_cache_limits(struct virtblk *vblk)
 	most = min_t(u64, most, VIRTBLK_MAX_BYTES);
 	lim->max_bytes = most & ~(u64)lim->block_mask;
 	vblk->mapping = compat_bdev_mapping(vblk->disk->part0);
+	/* No virtio feature, and so the rules' word for "none needed". */
+	vblk->features |= BIT_ULL(VIRTBLK_NO_FEATURE);
 }
 
 /**
