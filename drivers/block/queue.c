@@ -481,9 +481,8 @@ static void virtblk_complete_batch(struct io_comp_batch *iob)
 
 /*
  * Takes what the device has returned off the ring; called with the lock held.
- * A request leaves here marked complete, so that virtblk_kill() can tell it
- * from one that is still with the device. Those that aren't finished on the
- * CPU that sent them are linked to @tail by rq_next.
+ * A request leaves here marked complete. Those that aren't to be finished on
+ * another CPU are linked to @tail by rq_next.
  */
 static unsigned int virtblk_collect(struct virtblk_vq *vq,
 				    struct request ***tail)
@@ -686,16 +685,21 @@ bool virtblk_busy(struct virtblk *vblk)
 	return busy;
 }
 
-static bool virtblk_kill_request(struct request *req, void *data)
+/*
+ * Takes back what the device, now reset, still held. Taking back unmaps: it has
+ * to come before the request's pages are given up.
+ */
+static void virtblk_kill_requests(struct virtblk *vblk)
 {
-	struct virtblk_req *vbr = blk_mq_rq_to_pdu(req);
+	struct virtqueue *vring;
+	struct virtblk_req *vbr;
 
-	/* One that has been collected has had its answer. */
-	if (!blk_mq_request_completed(req)) {
-		vbr->killed = true;
-		blk_mq_complete_request(req);
+	virtio_device_for_each_vq(vblk->vdev, vring) {
+		while ((vbr = virtqueue_detach_unused_buf(vring))) {
+			vbr->killed = true;
+			blk_mq_complete_request(blk_mq_rq_from_pdu(vbr));
+		}
 	}
-	return true;
 }
 
 /**
@@ -717,7 +721,7 @@ void virtblk_kill(struct virtblk *vblk)
 		spin_unlock_irq(&vblk->vqs[i].lock);
 	}
 	virtio_reset_device(vblk->vdev);
-	blk_mq_tagset_busy_iter(&vblk->tag_set, virtblk_kill_request, NULL);
+	virtblk_kill_requests(vblk);
 	blk_mq_tagset_wait_completed_request(&vblk->tag_set);
 	blk_mq_unquiesce_queue(q);
 	/* A stopped queue would wait for an answer that won't come. */

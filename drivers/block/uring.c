@@ -8,6 +8,7 @@
  */
 #include <linux/compat.h>
 #include <linux/ioprio.h>
+#include <linux/llist.h>
 #include <linux/module.h>
 #include <linux/pagemap.h>
 #include <linux/percpu.h>
@@ -994,6 +995,7 @@ enum {
  * @page:	the one pinned page
  * @map:	or the map
  * @next:	from stage 7 on: the next command of the same task work
+ * @later:	or of the same work
  * @sector:	where it works; after a ZONE_APPEND, where it went
  * @sectors:	how far, for dropping cached pages afterwards; U32_MAX: all
  * @qid:	which virtqueue to poll
@@ -1008,7 +1010,10 @@ struct virtblk_pdu {
 		struct page		*page;
 		struct virtblk_map	*map;
 	};
-	struct io_uring_cmd	*next;
+	union {
+		struct io_uring_cmd	*next;
+		struct llist_node	later;
+	};
 	u64			sector;
 	u32			sectors;
 	u16			qid;
@@ -1208,19 +1213,26 @@ static struct io_uring_cmd *virtblk_leave(struct request *req,
 	return ioucmd;
 }
 
+static void virtblk_finish_later(struct io_uring_cmd *ioucmd);
+
+/*
+ * A polled ring's commands need no task work, and must not wait for any: exec()
+ * polls until none is left, in a task that runs no task work by then.
+ */
 static enum rq_end_io_ret virtblk_end_io(struct request *req,
 					 blk_status_t status)
 {
-	compat_cmd_in_task_lazy(virtblk_leave(req, status), virtblk_uring_tw);
+	struct io_uring_cmd *ioucmd = virtblk_leave(req, status);
+
+	if (req->cmd_flags & REQ_POLLED)
+		virtblk_finish_later(ioucmd);
+	else
+		compat_cmd_in_task_lazy(ioucmd, virtblk_uring_tw);
 	return RQ_END_IO_FREE;
 }
 COMPAT_END_IO(virtblk_uring_end_io, virtblk_end_io)
 
-/**
- * virtblk_uring_flush() - hand a chain of ended commands to their task
- * @chain:	the chain; empty afterwards
- */
-void virtblk_uring_flush(struct virtblk_chain *chain)
+static void virtblk_flush_to_task(struct virtblk_chain *chain)
 {
 	if (!chain->first)
 		return;
@@ -1236,8 +1248,7 @@ void virtblk_uring_flush(struct virtblk_chain *chain)
  * virtblk_uring_gather() - stage 7 for a request that ends in a batch
  * @req:	a REQ_OP_DRV_* request; if it is a command, blk-mq has only to
  *		free it afterwards
- * @chain:	commands of one ring and task; goes to them when another's turn
- *		comes
+ * @chain:	takes the command, until virtblk_uring_flush()
  */
 void virtblk_uring_gather(struct request *req, struct virtblk_chain *chain)
 {
@@ -1247,8 +1258,13 @@ void virtblk_uring_gather(struct request *req, struct virtblk_chain *chain)
 		return;
 	req->end_io = NULL;
 	ioucmd = virtblk_leave(req, BLK_STS_OK);
+	if (req->cmd_flags & REQ_POLLED) {
+		virtblk_cmd_pdu(ioucmd)->next = chain->polled;
+		chain->polled = ioucmd;
+		return;
+	}
 	if (chain->first && !compat_cmd_same_owner(chain->first, ioucmd))
-		virtblk_uring_flush(chain);
+		virtblk_flush_to_task(chain);
 	if (chain->first)
 		virtblk_cmd_pdu(chain->last)->next = ioucmd;
 	else
@@ -1354,6 +1370,52 @@ static void virtblk_uring_task_work(struct io_uring_cmd *ioucmd,
 		virtblk_finish_cmd(ioucmd->file->private_data, ioucmd,
 				   issue_flags);
 	}
+}
+
+/*
+ * On a polled ring done only tells the ring that the command has ended. The
+ * ring may be another than the one that polled, whose lock isn't held.
+ */
+static void virtblk_finish_polled(struct io_uring_cmd *ioucmd)
+{
+	virtblk_uring_task_work(ioucmd, IO_URING_F_UNLOCKED);
+}
+
+/**
+ * virtblk_uring_flush() - stage 8 for the commands of a batch
+ * @chain:	filled by virtblk_uring_gather(). If that was by polling, this
+ *		may sleep.
+ */
+void virtblk_uring_flush(struct virtblk_chain *chain)
+{
+	virtblk_flush_to_task(chain);
+	if (chain->polled)
+		virtblk_finish_polled(chain->polled);
+}
+
+/* Polled commands that ended one by one, where sleeping may be forbidden. */
+static LLIST_HEAD(virtblk_later);
+
+static void virtblk_later_work(struct work_struct *work)
+{
+	struct llist_node *node = llist_del_all(&virtblk_later), *next;
+
+	for (; node; node = next) {
+		struct virtblk_pdu *pdu =
+			container_of(node, struct virtblk_pdu, later);
+
+		next = node->next;
+		pdu->next = NULL;
+		virtblk_finish_polled(container_of((void *)pdu,
+						   struct io_uring_cmd, pdu));
+	}
+}
+static DECLARE_WORK(virtblk_later_job, virtblk_later_work);
+
+static void virtblk_finish_later(struct io_uring_cmd *ioucmd)
+{
+	llist_add(&virtblk_cmd_pdu(ioucmd)->later, &virtblk_later);
+	schedule_work(&virtblk_later_job);
 }
 
 /*
@@ -1665,6 +1727,7 @@ int virtblk_node_init(void)
 
 void virtblk_node_exit(void)
 {
+	flush_work(&virtblk_later_job);
 	class_unregister(&virtblk_class);
 	unregister_chrdev_region(virtblk_devt, VIRTBLK_MAX_DISKS);
 }

@@ -17,7 +17,7 @@
  *	5 virtqueue	added to the ring, one kick per batch
  *	6 done		by interrupt or poll
  *	7 end_io	status leaves the request, which is gone afterwards
- *	8 task work	unpin, CQE
+ *	8 task work	unpin, CQE (a polled ring's commands: where they are polled)
  *
  * Block requests enter at 5; 5 and 6 are the same code for both.
  */
@@ -103,11 +103,18 @@ struct virtblk_limits {
 
 struct virtblk_node;
 
-/* Commands that ended together and share ring and task, see uring.c. */
 struct io_uring_cmd;
+
+/**
+ * struct virtblk_chain - passthrough commands that ended together
+ * @first:	of those of one ring and task, which go back in one task work
+ * @last:	of those
+ * @polled:	those of polled rings, which need none
+ */
 struct virtblk_chain {
 	struct io_uring_cmd	*first;
 	struct io_uring_cmd	*last;
+	struct io_uring_cmd	*polled;
 };
 
 /**
