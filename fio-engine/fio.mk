@@ -8,7 +8,7 @@ FIO_DEPS	:= $(wildcard $(FIO_ENGINE)/vblk*.[ch] $(FIO_ENGINE)/preload.c \
 			$(FIO_ENGINE)/patches/*/*.patch) \
 			include/uapi/linux/virtio_blk_uring.h
 
-.PHONY: fio fio-newest
+.PHONY: fio fio-whole
 
 #: make fio            fio-vblk.so, cmd_type=vblk for the fio that is installed
 fio: $(O)/fio/fio-vblk.so
@@ -16,10 +16,14 @@ fio: $(O)/fio/fio-vblk.so
 $(O)/fio/fio-vblk.so: $(FIO_DEPS)
 	$(FIO_ENGINE)/build installed $(O)/fio
 
-#: make fio-newest     Debian's newest fio with cmd_type=vblk in it
-fio-newest: $(O)/fio/newest
+#: make fio-whole      fio itself with cmd_type=vblk: the installed version as
+#:                     build/fio/own, Debian's newest as build/fio/newest
+fio-whole: $(O)/fio/own $(O)/fio/newest
+
+$(O)/fio/own: $(FIO_DEPS)
+	$(FIO_ENGINE)/build --whole installed $(O)/fio > $@.path
+	ln -sfn "$$(cat $@.path)" $@
 
 $(O)/fio/newest: $(FIO_DEPS)
 	$(FIO_ENGINE)/build --whole --suite sid newest $(O)/fio > $@.path
 	ln -sfn "$$(cat $@.path)" $@
-

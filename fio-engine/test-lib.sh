@@ -3,9 +3,10 @@
 #
 # For tests/cases/fio-*.sh, on top of tests/cases/lib.sh.
 #
-# Every behaviour is tried with the distribution's fio and, if "make fio-newest"
-# has been done, with Debian's newest fio, patched; FIOS="stock" leaves it at
-# one.
+# Three fios are tried: the distribution's with fio-vblk.so ("stock"), the same
+# version patched ("own") and Debian's newest patched ("newest"). The latter two
+# are there after "make fio-whole"; they start faster in a guest, so if there is
+# one of them, the distribution's does the short list only. FIOS names others.
 
 # shellcheck source=SCRIPTDIR/../tests/cases/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../tests/cases/lib.sh"
@@ -21,30 +22,50 @@ fio_host() {
 	mkdir -p "$share"
 }
 
+fio_guest() { guest --timeout 900 --env "FIOS=${FIOS:-}" "$@"; }
+
 sum() { sha256sum < "$1" | cut -d ' ' -f 1; }
 
-# Guest: each_fio FUNCTION...: all of them with one fio, then with the next
+# Guest: each_fio FUNCTION... -- FUNCTION...: the first list with every fio, the
+# second with those that aren't meant to do the short list only
 each_fio() {
-	local step fios=(stock)
+	local fios=(stock) short='' step rest
 	cd /tmp || exit 125
 	log=/tmp/fio.log
 	if [ "$DRIVER" = ours ] && [ ! -e /sys/class/vblk-generic ]; then
 		skip all "the driver has no passthrough node"
 		exit 77
 	fi
+	[ ! -x "$top/build/fio/own" ] || fios+=(own)
 	[ ! -x "$top/build/fio/newest" ] || fios+=(newest)
+	[ ${#fios[@]} = 1 ] || short=stock
 	[ -z "${FIOS:-}" ] || read -ra fios <<< "$FIOS"
 	for fio in "${fios[@]}"; do
 		case $fio in
 		stock)
 			fio_cmd=(fio)
 			engine=external:$top/build/fio/fio-vblk.so ;;
-		newest)
-			fio_cmd=("$top/build/fio/newest")
+		*)
+			fio_cmd=("$top/build/fio/$fio")
 			engine=io_uring_cmd ;;
 		esac
-		for step in "$@"; do "$step"; done
+		rest=
+		for step in "$@"; do
+			if [ "$step" = -- ]; then
+				rest=1
+			elif [ -z "$rest" ] || [ "$fio" != "$short" ]; then
+				"$step"
+			fi
+		done
 	done
+}
+
+# Whether this fio is new enough for write_mode= and the like
+modern() {
+	local version
+	version=$("${fio_cmd[@]}" --version)
+	version=${version#fio-3.}
+	[ "${version%%[^0-9]*}" -ge 36 ]
 }
 
 # run [options]: one job by passthrough; $? and $log are the result

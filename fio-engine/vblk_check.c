@@ -210,6 +210,9 @@ static int vblk_check_features(struct thread_data *td, struct fio_file *f,
 				   "disk has none: load the driver with "
 				   "poll_queues=N (virtio_blk.poll_queues=N "
 				   "on the kernel's command line)");
+	if (job->fixedbufs && !td_read(td) && !td_write(td))
+		return vblk_refuse(name, "fixedbufs: a job that only trims has "
+				   "no buffers to register");
 	if (job->fixedbufs && job->vectored &&
 	    !(info->driver_features & VIRTBLK_URING_F_FIXED_VEC))
 		return vblk_refuse(name, "this kernel has no vectored "

@@ -10,7 +10,7 @@ set -u
 host() {
 	fio_host
 	truncate -s 4M "$share/bad"
-	guest --params "poll_queues=1" \
+	fio_guest --params "poll_queues=1" \
 		--disk "raw:$share/bad,eio=1000,queues=2,discard" -- inside
 }
 
@@ -37,10 +37,13 @@ errors() {
 	answers F04-P03-polled --rw=read --hipri=1 --iodepth=4
 	fio_works F04-neighbour --filename=/dev/vdac0 --rw=read \
 		--offset=504k --size=64k
-	fio_works F04-ignore_error-runs-to-its-end --filename=/dev/vdac0 \
-		--rw=read --size=1M --ignore_error=EIO --continue_on_error=io
+	run --filename=/dev/vdac0 --rw=read --size=1M --ignore_error=EIO \
+		--continue_on_error=io
+	check "F04-ignore_error-runs-to-its-end-$fio" \
+		"$? $(grep -Eo 'io=[0-9.]*[KM]iB' "$log" | head -n 1)" \
+		"0 io=1020KiB"
 }
 
-inside() { each_fio errors; }
+inside() { each_fio -- errors; }
 
 case_main "$@"

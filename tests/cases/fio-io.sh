@@ -17,7 +17,7 @@ host() {
 	truncate -s $odd_size "$share/odd"
 	truncate -s $big_size "$share/big"
 	truncate -s 16M "$share/data" "$share/data2"
-	guest --timeout 900 --disk "raw:$share/odd" \
+	fio_guest --disk "raw:$share/odd" \
 		--disk "raw:$share/big,bs=4096" \
 		--disk "raw:$share/data,discard,log=$share/log,queues=2" \
 		--disk "raw:$share/data2,queues=2" -- inside
@@ -214,10 +214,9 @@ example() {
 		sed -e 's|^filename=.*|filename=/dev/vddc0|' \
 			-e "s|^cmd_type=.*|cmd_type=$1|" "$job" > /tmp/job.fio
 	done
-	# twice as a job for it, by external engine or whole fio and by preload
 	if [ "$fio" = stock ]; then
-		LD_PRELOAD=$top/build/fio/fio-vblk.so timeout 120 fio \
-			/tmp/job.fio > "$log" 2>&1
+		LD_PRELOAD=$top/build/fio/fio-vblk.so \
+			timeout 120 fio /tmp/job.fio > "$log" 2>&1
 	else
 		timeout 120 "${fio_cmd[@]}" /tmp/job.fio > "$log" 2>&1
 	fi
@@ -238,7 +237,7 @@ json() {
 
 # write_mode=zeroes: the image is zero without data having been sent
 zeroes() {
-	[ "$fio" = newest ] || return
+	modern || return
 	run --filename=/dev/vdcc0 --rw=write --size=256k --buffer_pattern=0xbb
 	check zeroes-before "$(bytes data 0 262144)" bb
 	run --filename=/dev/vdcc0 --rw=write --size=128k --offset=64k --bs=16k \
@@ -254,8 +253,15 @@ examples() {
 	example virtblk
 }
 
+# The distribution's fio by external engine, and preloaded by the examples
+short() {
+	fio_works rw --filename=/dev/vdcc0 --rw=randrw --bs=4k --size=512k \
+		--iodepth=16 --verify=crc32c --fixedbufs=1
+	example vblk
+}
+
 inside() {
-	each_fio ranges sync_options ways files_and_jobs sqpoll_latency \
+	each_fio short -- ranges sync_options ways files_and_jobs sqpoll_latency \
 		verify_kinds verify_detects examples json zeroes
 }
 

@@ -10,7 +10,7 @@ set -u
 host() {
 	fio_host
 	truncate -s 8M "$share/nvme"
-	with_stock guest --disk null:1M --qemu "-drive file=$share/nvme,if=none,id=n,format=raw,discard=unmap -device nvme,drive=n,serial=1" -- inside
+	with_stock fio_guest --disk null:1M --qemu "-drive file=$share/nvme,if=none,id=n,format=raw,discard=unmap -device nvme,drive=n,serial=1" -- inside
 }
 
 nvme() {
@@ -27,7 +27,7 @@ all_nvme() {
 		--registerfiles=1
 	nvme sqpoll --rw=randwrite --sqthread_poll=1
 	# fio 3.33 itself cannot
-	[ "$fio" = stock ] || nvme trim --rw=trim --bs=4k
+	! modern || nvme trim --rw=trim --bs=4k
 }
 
 inside() {

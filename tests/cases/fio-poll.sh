@@ -10,7 +10,7 @@ set -u
 host() {
 	fio_host
 	truncate -s 8M "$share/data"
-	guest --params "poll_queues=1" --disk "raw:$share/data,queues=2,discard" -- inside
+	fio_guest --params "poll_queues=1" --disk "raw:$share/data,queues=2,discard" -- inside
 }
 
 # Interrupts of the disk's request queues so far
@@ -37,6 +37,6 @@ polled() {
 		--size=256k --hipri=1 --fsync=8
 }
 
-inside() { each_fio polled; }
+inside() { each_fio -- polled; }
 
 case_main "$@"

@@ -13,6 +13,8 @@ images="plain readonly big bare swap parts"
 
 host() {
 	local before after i
+	need_tool sfdisk fdisk
+	need_tool mkfs.ext4 e2fsprogs
 	fio_host
 	for i in $images; do truncate -s 32M "$share/$i"; done
 	mkfs.ext4 -q -F "$share/plain"
@@ -21,7 +23,7 @@ host() {
 	mkfs.ext4 -q -F -E offset=1048576 "$share/parts" 16M
 	before=$(cd "$share" && for i in $images; do sum "$i"; done)
 
-	guest --disk "raw:$share/plain,discard" --disk "raw:$share/readonly,ro" \
+	fio_guest --disk "raw:$share/plain,discard" --disk "raw:$share/readonly,ro" \
 		--disk "raw:$share/big,bs=4096" \
 		--disk "raw:$share/bare,prop:discard=off,prop:write-zeroes=off,prop:write-cache=off,prop:config-wce=off" \
 		--disk "raw:$share/swap" --disk "raw:$share/parts" \
@@ -80,7 +82,7 @@ in_use() {
 }
 
 in_hidden_mount() {
-	FIOS=$1 each_fio hidden_mount
+	FIOS=$1 each_fio -- hidden_mount
 }
 
 hidden_mount() {
@@ -137,7 +139,7 @@ options() {
 		fio_refused "F24-${o%%=*}" "${o%%=*}=.*: " \
 			--filename=/dev/vdac0 --rw=write "--$o"
 	done
-	[ "$fio" = newest ] || return
+	modern || return
 	for o in fdp=1 md_per_io_size=64 pi_act=1 pi_act=0 pi_chk=GUARD \
 		apptag=1 apptag_mask=1; do
 		fio_refused "F24-$o" "${o%=*}=.*cmd_type=nvme only" \
@@ -179,7 +181,7 @@ as_nobody() {
 
 inside() {
 	mkdir -p /mnt/a
-	each_fio nodes in_use sizes features options as_nobody
+	each_fio nodes -- in_use sizes features options as_nobody
 }
 
 case_main "$@"

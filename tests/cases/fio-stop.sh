@@ -10,10 +10,9 @@ set -u
 . "$(dirname "$0")/../../fio-engine/test-lib.sh"
 
 host() {
-	local soak=${SOAK:-}
 	fio_host
 	truncate -s 16M "$share/data"
-	guest --timeout $((soak ? 2400 : 400)) \
+	fio_guest --timeout $((${SOAK:+2} + 1))000 \
 		--params "poll_queues=1" \
 		--disk "raw:$share/data,queues=2" --disk null:64M,iops=50 -- inside
 }
@@ -69,6 +68,6 @@ soak() {
 	done
 }
 
-inside() { each_fio stops soak; }
+inside() { each_fio -- stops soak; }
 
 case_main "$@"

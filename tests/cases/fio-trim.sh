@@ -11,7 +11,7 @@ set -u
 host() {
 	fio_host
 	truncate -s 4M "$share/data"
-	guest --disk "raw:$share/data,discard,log=$share/log" -- inside
+	fio_guest --disk "raw:$share/data,discard,log=$share/log" -- inside
 }
 
 fill() { head -c 4M /dev/zero | tr '\0' '\252' > "$VM_SCRATCH/data"; }
@@ -50,21 +50,33 @@ trim_image() {
 		"issued rwts: total=0,0,256,0"
 }
 
+# Not deeper: fio verifies what it trimmed without waiting for the trim's end,
+# which fails by the block node too.
+trim_verify() {
+	if ! modern; then
+		skip "F13-trim+verify-$fio" "this fio aborts, by the block node too"
+		return
+	fi
+	fio_works F13-trim+verify --filename=/dev/vdac0 --rw=randwrite \
+		--size=512k --bs=4k --verify=crc32c --iodepth=1 \
+		--trim_percentage=20 --trim_backlog=16 --trim_verify_zero=1
+}
+
 all_trims() {
 	trims F06-trim --rw=trim
 	trims F06-trim-batches --rw=trim --iodepth=16 --iodepth_batch=8 \
-		--registerfiles=1 --fixedbufs=1
+		--registerfiles=1
+	fio_refused F06-fixedbufs 'only trims has no buffers' --fixedbufs=1 \
+		--filename=/dev/vdac0 --rw=trim
 	trims F06-randtrim --rw=randtrim --iodepth=32
 	trim_image
 	fio_works F06-trimwrite --filename=/dev/vdac0 --rw=trimwrite \
 		--size=512k --bs=4k --iodepth=4
-	fio_works F13-trim+verify --filename=/dev/vdac0 --rw=randwrite \
-		--size=512k --bs=4k --verify=crc32c --iodepth=4 \
-		--trim_percentage=20 --trim_backlog=16 --trim_verify_zero=1
+	trim_verify
 	fio_works F06-sqthread_poll --filename=/dev/vdac0 --rw=randtrim \
 		--size=512k --sqthread_poll=1 --iodepth=8
 }
 
-inside() { each_fio all_trims; }
+inside() { each_fio -- all_trims; }
 
 case_main "$@"
