@@ -74,6 +74,11 @@ def gate_rows():
     return found
 
 
+def boot_rows():
+    """What is measured again in other boots, to show how well counts repeat."""
+    return [row for load in LOADS for row in (load.stock(), load.row)]
+
+
 # One thing grows, the rest stays: name, the values, a row for a value
 SCALING = [
     ('depth', [1, 2, 4, 8, 16, 32, 64, 128],
