@@ -98,7 +98,7 @@ disk_device()	# NUMBER OPTIONS
 		device_args+=(-device "virtio-blk-device,$2")
 	elif [ -n "$qmp" ]; then
 		# Only behind a port of its own can a PCI Express device be unplugged.
-		device_args+=(-device "pcie-root-port,id=port$1,chassis=$(($1 + 1)),bus=pcie.0,addr=$(disk_slot "$1"),multifunction=on")
+		device_args+=(-device "pcie-root-port,id=port$1,chassis=$(($1 + 1)),slot=$(($1 + 1)),bus=pcie.0,addr=$(disk_slot "$1"),multifunction=on")
 		device_args+=(-device "virtio-blk-pci,bus=port$1,$2")
 	else
 		device_args+=(-device "virtio-blk-pci,bus=pcie.0,addr=$(disk_slot "$1"),multifunction=on,$2")
