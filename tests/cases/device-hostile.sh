@@ -159,7 +159,7 @@ vanished_and_back()
 	start_node -s 800 -l 4096 in
 	wait "${pids[$name]}"
 	rm -f "$sock"
-	"$tools/vblk-device" --name "$name" --adopt --socket "$sock" --log "$log" >/tmp/"$name".out 2>&1 &
+	"$device_bin/vblk-device" --name "$name" --adopt --socket "$sock" --log "$log" >/tmp/"$name".out 2>&1 &
 	pids[$name]=$!
 	until [ -S "$sock" ]; do sleep 0.02; done
 	ended 10

@@ -5,7 +5,7 @@
 # run in a guest (Linux 6.12 or newer), bring devices up and down, and judge.
 # shellcheck disable=SC2034,SC2154 # cases/lib.sh's variables
 
-tools=$top/build/tests/device
+device_bin=$top/build/tests/device
 why=''
 disk=''
 declare -A pids
@@ -54,7 +54,7 @@ like()	# WHAT GOT PATTERN
 
 ctl()	# COMMAND...: to the device of this moment
 {
-	"$tools/vblk-device" --ctl "$sock" "$@"
+	"$device_bin/vblk-device" --ctl "$sock" "$@"
 }
 
 # dev_up NAME OPTIONS...: starts the device, plugs it in; 1 if no disk came of it.
@@ -74,7 +74,7 @@ dev_start()
 	disk=''
 	rm -f "$log" "$sock"
 	shift
-	"$tools/vblk-device" --name "$name" --socket "$sock" --log "$log" "$@" >/tmp/"$name".out 2>&1 &
+	"$device_bin/vblk-device" --name "$name" --socket "$sock" --log "$log" "$@" >/tmp/"$name".out 2>&1 &
 	pids[$name]=$!
 	until [ -S "$sock" ]; do
 		kill -0 "${pids[$name]}" 2>/dev/null || { cat /tmp/"$name".out >&2; return 1; }
@@ -126,7 +126,7 @@ of()
 cmd()	# NODE-CMD ARGS...: TYPE on this disk's node
 {
 	local type=${!#}
-	"$tools/node-cmd" "${@:1:$#-1}" "/dev/${disk}c0" "$type" 2>&1
+	"$device_bin/node-cmd" "${@:1:$#-1}" "/dev/${disk}c0" "$type" 2>&1
 }
 
 # read_disk SECTOR COUNT: as hex of its first bytes
