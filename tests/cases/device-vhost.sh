@@ -72,7 +72,7 @@ cache_mode()
 cache_mode_absent()
 {
 	on_vda
-	echo "write through" >"/sys/block/$disk/cache_type" 2>/dev/null && is "the store" accepted refused
+	{ echo "write through" >"/sys/block/$disk/cache_type"; } 2>/dev/null && is "the store" accepted refused
 	is "mode of cache_type" "$(stat -c %a "/sys/block/$disk/cache_type")" 444
 }
 
@@ -146,7 +146,7 @@ host()
 	local qemu="-object memory-backend-memfd,id=mem,size=1G,share=on -machine memory-backend=mem"
 	mkdir -p "$work/share"
 	queues=num-queues=2 serve a --queues 2 --feature discard --rule 'sector=800 status=none' \
-		--rule 'type=get_id skip=1 status=none' --rule 'type=discard status=none'
+		--rule 'type=get_id status=none' --rule 'type=discard status=none'
 	serve b --feature config_wce --set wce=1 --no-feature seg_max
 	serve c --rule 'type=in sector=800 used=40000' --rule 'type=in sector=1600 hold'
 	guest_with beside --timeout 460 --append no_timer_check --params poll_queues=1 --qemu "$qemu" -- inside

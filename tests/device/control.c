@@ -427,8 +427,8 @@ void control_help(FILE *f)
 	fprintf(f, "\n");
 }
 
-/* One line; what it says goes to out */
-bool control_command(char *line, FILE *out)
+/* Runs one line, what it says goes to out; returns what is wrong with it */
+const char *control_run(char *line, FILE *out)
 {
 	const char *err = "no such command (see --help)";
 	char *args;
@@ -436,32 +436,31 @@ bool control_command(char *line, FILE *out)
 	line[strcspn(line, "#\n")] = '\0';
 	line += strspn(line, " \t");
 	if (!*line)
-		return true;
+		return NULL;
 	args = line + strcspn(line, " ");
 	if (*args)
 		*args++ = '\0';
 	if (!strcmp(line, "show"))
-		err = cmd_show(args, out);
+		return cmd_show(args, out);
 	for (size_t i = 0; i < COUNT(commands); i++)
 		if (!strcmp(line, commands[i].name))
 			err = commands[i].run(args);
-	if (err)
-		fprintf(out, "error: %s\n", err);
-	else
-		fprintf(out, "ok\n");
-	return !err;
+	return err;
 }
 
 void control_script(const char *path)
 {
 	FILE *f = fopen(path, "r");
 	char line[1024];
+	const char *err;
 
 	if (!f)
 		die("can't read the script %s: %s", path, strerror(errno));
-	while (fgets(line, sizeof(line), f))
-		if (!control_command(line, stderr))
-			die("in %s", path);
+	while (fgets(line, sizeof(line), f)) {
+		err = control_run(line, stdout);
+		if (err)
+			die("%s: %s", path, err);
+	}
 	fclose(f);
 }
 
@@ -546,8 +545,14 @@ static void client_input(struct client *c)
 	c->line[c->len] = '\0';
 	while ((end = strchr(c->line, '\n'))) {
 		*end = '\0';
-		if (!client_wait(c, c->line))
-			control_command(c->line, c->out);
+		if (!client_wait(c, c->line)) {
+			const char *err = control_run(c->line, c->out);
+
+			if (err)
+				fprintf(c->out, "error: %s\n", err);
+			else
+				fprintf(c->out, "ok\n");
+		}
 		c->len -= end + 1 - c->line;
 		memmove(c->line, end + 1, c->len + 1);
 	}

@@ -192,7 +192,7 @@ void control_listen(const char *path);
 int control_fds(struct pollfd *p);
 void control_event(int fd);
 void control_check_waiters(void);
-bool control_command(char *line, FILE *out);
+const char *control_run(char *line, FILE *out);
 void control_script(const char *path);
 bool control_flicker(void);
 void rule_apply(struct req *r);

@@ -229,6 +229,7 @@ static void defaults(void)
 static void parse(int argc, char **argv)
 {
 	char *err, command[1100];
+	const char *wrong;
 	int o;
 
 	defaults();
@@ -250,8 +251,9 @@ static void parse(int argc, char **argv)
 	log_open(log_path);
 	for (unsigned int i = 0; i < nr_rules; i++) {
 		snprintf(command, sizeof(command), "rule %s", first_rules[i]);
-		if (!control_command(command, stderr))
-			exit(1);
+		wrong = control_run(command, stdout);
+		if (wrong)
+			die("--rule %s: %s", first_rules[i], wrong);
 	}
 	if (script)
 		control_script(script);
