@@ -141,6 +141,19 @@ static inline void compat_map_irq_queues(struct blk_mq_queue_map *map,
 #endif
 }
 
+/*
+ * Before 6.4 (dd6216bb16e8) a plug gave a scheduler even requests that bypass
+ * it, and bfq looks for their bio. At the head they go past plug and scheduler.
+ */
+static inline bool compat_execute_at_head(const struct request *req)
+{
+#ifdef HAVE_RQF_USE_SCHED
+	return false;
+#else
+	return req->q->elevator;
+#endif
+}
+
 /* Undoes blk_freeze_queue_start(). */
 static inline void compat_unfreeze_queue(struct request_queue *q)
 {

@@ -29,6 +29,8 @@ have HAVE_MAP_SG_QUEUE linux/blk-mq.h \
 	'blk_rq_map_sg\(struct request_queue'
 have HAVE_MAP_HW_QUEUES linux/blk-mq.h \
 	'blk_mq_map_hw_queues'
+have HAVE_RQF_USE_SCHED linux/blk-mq.h \
+	'RQF_USE_SCHED'
 have HAVE_FREEZE_MEMFLAGS linux/blk-mq.h \
 	'blk_mq_unfreeze_queue_nomemrestore'
 have HAVE_BD_MAPPING linux/blk_types.h \

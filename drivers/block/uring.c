@@ -1124,7 +1124,9 @@ static noinline void virtblk_send_plugged(struct request *req)
  */
 static void virtblk_send(struct request *req)
 {
-	if (current->plug)
+	if (compat_execute_at_head(req))
+		blk_execute_rq_nowait(req, true);
+	else if (current->plug)
 		blk_execute_rq_nowait(req, false);
 	else
 		virtblk_send_plugged(req);
