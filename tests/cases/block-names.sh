@@ -25,6 +25,7 @@ many()
 	works V04-last-disk-reads dd if=/dev/vdac of=/dev/null bs=4k count=1 iflag=direct status=none
 	works V04-reload reload ''
 	check V04-names-again "$(cat /sys/block/vdac/serial)" disk-$((count - 1))
+	await 60 test -L /dev/disk/by-id/virtio-disk-27
 	check V26-by-id-link "$(basename "$(readlink /dev/disk/by-id/virtio-disk-27)")" vdab
 }
 

@@ -89,8 +89,9 @@ held()		# NAME
 
 unplug()	# DISK NAME
 {
-	local dev=/dev/vd${letters:$1:1} said start=$EPOCHSECONDS
+	local dev=/dev/vd${letters:$1:1} said start
 	load "$dev"
+	start=$EPOCHSECONDS
 	exec 5<"$dev"
 	signal "unplug-$1"
 	await 40 gone "$dev"
@@ -132,26 +133,35 @@ beside()
 # A slot that loses its power tells nobody beforehand.
 pull_slot()	# PORT'S PCI ADDRESS
 {
-	local slot=/sys/bus/pci/devices/$1/config cap
+	local slot=/sys/bus/pci/devices/$1/config cap control
 	# The capability list: find PCI Express (0x10); its slot control is 0x18 on.
 	cap=$(od -An -tu1 -j 52 -N1 "$slot")
 	while [ "$((cap))" != 0 ] && [ "$(($(od -An -tu1 -j "$((cap))" -N1 "$slot")))" != 16 ]; do
 		cap=$(od -An -tu1 -j "$((cap + 1))" -N1 "$slot")
 	done
-	# Power controller off (0x400), power indicator off (0x300): QEMU takes the card out.
 	control=$(($(od -An -tu2 -j "$((cap + 24))" -N2 "$slot")))
-	control=$((control | 0x700))
+	# Power controller (0x400) and indicator (0x300) off: QEMU takes the card out.
+	# Then on again, or pciehp would think that it had taken it out itself; its
+	# interrupts (0x20) stay off in between.
+	write16 "$slot" $((cap + 24)) $(((control | 0x700) & ~0x20))
+	write16 "$slot" $((cap + 24)) "$control"
+}
+
+# In one write: QEMU looks at what is written, not at the register.
+write16()	# FILE OFFSET VALUE
+{
 	# shellcheck disable=SC2059 # the bytes are the format
-	printf "\\x$(printf %02x $((control & 255)))\\x$(printf %02x $((control >> 8)))" |
-		dd of="$slot" bs=2 seek="$(((cap + 24) / 2))" conv=notrunc status=none
+	printf "\\x$(printf %02x $(($3 & 255)))\\x$(printf %02x $(($3 >> 8)))" |
+		dd of="$1" bs=2 seek=$(($2 / 2)) conv=notrunc status=none
 }
 
 surprise()
 {
-	local port start=$EPOCHSECONDS
+	local port start
 	port=$(basename "$(dirname "$(dirname "$(realpath /sys/block/vda/device)")")")
 	load /dev/vda
 	exec 5</dev/vda
+	start=$EPOCHSECONDS
 	pull_slot "$port"
 	await 60 gone /dev/vda
 	check V01-surprise-gone "$(gone /dev/vda && echo yes)" yes

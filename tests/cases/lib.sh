@@ -54,17 +54,15 @@ refused()
 	if out=$("$@" 2>&1); then fail "$name" "success: $out" "an error from $*"; else pass "$name"; fi
 }
 
-# await SECONDS COMMAND…: until it succeeds. Its own clock: a suspended guest's
-# wall clock may jump.
+# await SECONDS COMMAND…: until it succeeds.
 await()
 {
-	local i n=$(($1 * 20))
+	local until=$((EPOCHSECONDS + $1))
 	shift
-	for ((i = 0; i < n; i++)); do
-		"$@" >/dev/null 2>&1 && return 0
+	until "$@" >/dev/null 2>&1; do
+		[ "$EPOCHSECONDS" -le "$until" ] || return 1
 		sleep 0.05
 	done
-	return 1
 }
 
 # Between the sides: signal NAME on one, await_signal NAME [SECONDS] on the other.
