@@ -12,7 +12,11 @@ PATTERN_OBJS := $(patsubst %,$(O)/t/%.o,vblk-pattern pattern)
 #: make tools          the tools: build/t/io_uring-vblk and others
 #: make tool           the same
 .PHONY: tools tool
-tools tool: $(O)/t/io_uring-vblk $(O)/t/vblk-pattern
+tools tool: $(O)/t/io_uring-vblk $(O)/t/vblk-pattern t/io_uring-vblk
+
+# Where the README's and the proposal's command lines look for it
+t/io_uring-vblk: | $(O)/t/io_uring-vblk
+	ln -sf ../$(O)/t/io_uring-vblk $@
 
 $(O)/t/io_uring-vblk: $(TOOL_OBJS)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -luring -lpthread
