@@ -714,7 +714,7 @@ static void test_hot_add(const void *arg)
 	unsigned int i;
 
 	pthread_create(&t, NULL, verify_thread, (void *)&setups[0]);
-	for (i = 0; i < (soak_minutes ? 30 : 3); i++) {
+	for (i = 0; i < (soak_minutes ? 30 : 2); i++) {
 		host_do("add");
 		snprintf(path, sizeof(path), "/dev/%s", getenv("HOT_NAME"));
 		begin = now_ms();
