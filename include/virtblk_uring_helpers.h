@@ -2,7 +2,8 @@
 /*
  * Helpers for programs that talk to /dev/vdXc0 with liburing (2.3 or newer)
  *
- * Header-only, for C and C++; examples/ shows it at work. What the commands do
+ * Header-only, for C and C++ (as liburing itself: GNU C or _GNU_SOURCE, C++11);
+ * examples/ shows it at work. What the commands do
  * and need is said in <linux/virtio_blk_uring.h>; where a function here says
  * nothing about a limit, that is the place, and virtblk_query_info() has the
  * numbers of the disk.
