@@ -439,9 +439,11 @@ static ssize_t serial_show(struct device *dev, struct device_attribute *attr,
 	/* The page is zeroed: an id of the full 20 bytes still ends. */
 	sg_init_one(&sg, buf, VIRTIO_BLK_ID_BYTES);
 	err = virtblk_execute(vblk, VIRTIO_BLK_T_GET_ID, 0, &sg, 1);
-	/* -EIO: the device has none, which is an empty file. */
+	/* The device has none, or doesn't know the command: an empty file. */
+	if (err == -EIO || err == -EOPNOTSUPP)
+		return 0;
 	if (err)
-		return err == -EIO ? 0 : err;
+		return err;
 	return strnlen(buf, VIRTIO_BLK_ID_BYTES);
 }
 static DEVICE_ATTR_RO(serial);
