@@ -11,13 +11,14 @@ set -u
 include=${1:?usage: probe.sh INCLUDE_FOLDER}
 [ -f "$include/linux/blk-mq.h" ] || exit 1
 
-have() { # NAME FILE PATTERN
-	if grep -qzsP -e "$3" "$include/$2"; then
+have() { # NAME FILES PATTERN
+	# shellcheck disable=SC2086 # FILES may be a glob
+	if grep -qzsP -e "$3" "$include"/$2; then
 		echo "-D$1"
 	fi
 }
 
-have HAVE_RQ_LIST linux/blkdev.h \
+have HAVE_RQ_LIST 'linux/blk*.h' \
 	'struct rq_list \{'
 have HAVE_INIT_REQUEST_INT_NODE linux/blk-mq.h \
 	'\(\*init_request\)\([^)]*,\s*int\s*\w*\)'
