@@ -143,6 +143,7 @@ guest()
 	125) fail "$1-boot" "no guest" "a guest" ;;
 	esac
 	[ $rc = 0 ] || failed=1
+	took	# the guest's time is told in the guest's lines
 	return $rc
 }
 
