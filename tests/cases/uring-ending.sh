@@ -22,7 +22,7 @@ host()
 {
 	truncate -s 1G "$work/slow" "$work/few"
 	uring_guest --timeout 380 --params poll_queues=1 --append slub_debug=FZPU \
-		--disk "raw:$work/slow,serial=scratch-slow,queues=2,iops=400" \
+		--disk "raw:$work/slow,serial=scratch-slow,queues=2,iops=200" \
 		--disk "raw:$work/few,serial=scratch-few,queues=1,qsize=16" \
 		-- inside
 }

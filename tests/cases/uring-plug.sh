@@ -24,17 +24,6 @@ inside()
 	done
 }
 
-# What the guest asks for in the shared folder, until it is gone.
-answer()
-{
-	local what said
-	read -r what <"$VM_SCRATCH/ask" || return
-	rm "$VM_SCRATCH/ask"
-	if said=$(do_it "$what" 2>&1); then said=ok; fi
-	echo "$said" | tail -n 1 >"$VM_SCRATCH/answer.new"
-	mv "$VM_SCRATCH/answer.new" "$VM_SCRATCH/answer"
-}
-
 do_it()
 {
 	case $1 in

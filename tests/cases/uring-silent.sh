@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# A disk that hardly answers is removed: half a minute each, so in soak only.
+# A disk that has stopped to answer is removed: half a minute each, so in soak only.
 # (The programmable device's cases have the short form.)
 #~ also 6.1
 #~ soak
@@ -19,6 +19,21 @@ inside()
 	program gone silent vda
 }
 
+do_it()
+{
+	local rate=0
+	[ "$1" != slow ] || rate=1
+	qmp qom-set path=/objects/tg0 property=limits "value={\"bps-total\":$rate}"
+}
+
+beside()
+{
+	while [ -S "$VM_QMP" ]; do
+		[ ! -e "$VM_SCRATCH/ask" ] || answer
+		sleep 0.05
+	done >/dev/null
+}
+
 host()
 {
 	if [ -z "${SOAK:-}" ]; then
@@ -26,8 +41,8 @@ host()
 		exit 0
 	fi
 	truncate -s 256M "$work/disk"
-	uring_guest --timeout 200 --params poll_queues=1 --append slub_debug=FZPU \
-		--disk "raw:$work/disk,serial=scratch-disk,queues=2,iops=1" \
+	guest_with beside --env "URING_OPTIONS=${URING_OPTIONS:-}" --timeout 200 --params poll_queues=1 --append slub_debug=FZPU \
+		--disk "raw:$work/disk,serial=scratch-disk,queues=2,iops=0" \
 		-- inside
 }
 

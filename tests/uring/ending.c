@@ -20,6 +20,8 @@
 #define DEPTH		64
 #define IO		VIRTBLK_URING_CMD_IO
 #define PLACE		(64 * MiB)
+/* apart from each other: QEMU would merge neighbours into one throttled I/O */
+#define STRIDE		16
 
 struct way {
 	const char	*name;
@@ -56,7 +58,7 @@ static void fill_ring(struct ring *r, const struct way *w, char *buf, int fd)
 		want_res(io_uring_register_buffers(&r->u, &reg, 1), 0,
 			 "register_buffers");
 	for (i = 0; i < DEPTH; i++) {
-		c = vcmd(fd, IO, VIRTIO_BLK_T_IN, PLACE / 512 + i * 8,
+		c = vcmd(fd, IO, VIRTIO_BLK_T_IN, PLACE / 512 + i * STRIDE,
 			 buf + i * 4096, 4096);
 		c.uring_flags = w->fixed ? IORING_URING_CMD_FIXED : 0;
 		c.sqe_flags = w->async ? IOSQE_ASYNC : 0;

@@ -52,3 +52,15 @@ image_holds()
 		fail "$1" "$out" "the data the guest wrote"
 	fi
 }
+
+# Host side, beside the guest: does what the guest's programs ask for in the
+# shared folder; the case's function do_it WORD does it.
+answer()
+{
+	local what said
+	read -r what <"$VM_SCRATCH/ask" || return
+	rm "$VM_SCRATCH/ask"
+	if said=$(do_it "$what" 2>&1); then said=ok; fi
+	echo "$said" | tail -n 1 >"$VM_SCRATCH/answer.new"
+	mv "$VM_SCRATCH/answer.new" "$VM_SCRATCH/answer"
+}
