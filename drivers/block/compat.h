@@ -22,7 +22,7 @@
 #endif
 #include <linux/io_uring_types.h>
 #endif
-#ifndef HAVE_MAP_HW_QUEUES
+#ifdef HAVE_BLK_MQ_VIRTIO_H
 #include <linux/blk-mq-virtio.h>
 #endif
 
@@ -134,10 +134,11 @@ static inline int compat_blk_rq_map_sg(struct request *req,
 static inline void compat_map_irq_queues(struct blk_mq_queue_map *map,
 					 struct virtio_device *vdev)
 {
-#ifdef HAVE_MAP_HW_QUEUES
-	blk_mq_map_hw_queues(map, &vdev->dev, 0);
-#else
+	/* The old one where both exist: 6.12.y's new one knows no virtio. */
+#ifdef HAVE_BLK_MQ_VIRTIO_H
 	blk_mq_virtio_map_queues(map, vdev, 0);
+#else
+	blk_mq_map_hw_queues(map, &vdev->dev, 0);
 #endif
 }
 

@@ -125,7 +125,9 @@ static void virtblk_del_vqs(struct virtblk *vblk)
 		vblk->vqs[i].vq = NULL;
 		spin_unlock_irq(&vblk->vqs[i].lock);
 	}
-	vblk->vdev->config->del_vqs(vblk->vdev);
+	/* Gone already if a restore has failed; not every transport minds. */
+	if (!list_empty(&vblk->vdev->vqs))
+		vblk->vdev->config->del_vqs(vblk->vdev);
 }
 
 static unsigned int virtblk_queue_depth(struct virtblk *vblk)
@@ -161,8 +163,14 @@ static int virtblk_read_segments(struct virtblk *vblk, struct queue_limits *lim)
 	 * else the request could never be sent (virtio 1.2, 2.7.5.3.1).
 	 */
 	ring = virtqueue_get_vring_size(vblk->vqs[0].vq);
-	if (!virtio_has_feature(vdev, VIRTIO_RING_F_INDIRECT_DESC) && ring > 2)
+	if (!virtio_has_feature(vdev, VIRTIO_RING_F_INDIRECT_DESC)) {
+		if (ring < 3) {
+			dev_err(&vdev->dev, "a ring of %u entries holds no request\n",
+				ring);
+			return -EINVAL;
+		}
 		seg_max = min(seg_max, ring - 2);
+	}
 	lim->max_segments = seg_max;
 
 	virtblk_read_if(vdev, VIRTIO_BLK_F_SIZE_MAX, size_max, &size_max);
@@ -720,12 +728,21 @@ err_free:
 	return err;
 }
 
+static void virtblk_unquiesce(struct virtblk *vblk)
+{
+	if (vblk->quiesced)
+		blk_mq_unquiesce_queue(vblk->disk->queue);
+	vblk->quiesced = false;
+}
+
 static void virtblk_remove(struct virtio_device *vdev)
 {
 	struct virtblk *vblk = vdev->priv;
 	struct gendisk *disk = vblk->disk;
 
 	virtblk_node_del(vblk);
+	/* After a suspend whose end never came: requests fail now. */
+	virtblk_unquiesce(vblk);
 	virtblk_watch(vblk);
 	del_gendisk(disk);
 	cancel_delayed_work_sync(&vblk->silence);
@@ -766,10 +783,19 @@ static int virtblk_drain(struct virtblk *vblk)
 		err = -EBUSY;
 		break;
 	}
-	if (!err)
-		blk_mq_quiesce_queue_nowait(q);
+	/* Waits for dispatchers that have yet to kick, though all is answered. */
+	if (!err && !vblk->quiesced) {
+		blk_mq_quiesce_queue(q);
+		vblk->quiesced = true;
+	}
 	compat_unfreeze_queue(q);
 	return err;
+}
+
+static void virtblk_stop(struct virtblk *vblk)
+{
+	virtio_reset_device(vblk->vdev);
+	virtblk_del_vqs(vblk);
 }
 
 static int __maybe_unused virtblk_freeze(struct virtio_device *vdev)
@@ -777,12 +803,28 @@ static int __maybe_unused virtblk_freeze(struct virtio_device *vdev)
 	struct virtblk *vblk = vdev->priv;
 	int err;
 
-	err = virtblk_drain(vblk);
-	if (err)
-		return err;
-	virtio_reset_device(vdev);
+	/* First: it may wait for one who waits for this disk's answer. */
 	cancel_work_sync(&vblk->config_work);
-	virtblk_del_vqs(vblk);
+	err = virtblk_drain(vblk);
+	if (!err)
+		virtblk_stop(vblk);
+	return err;
+}
+
+/*
+ * A reset comes whatever is said here, and is what somebody does to a device
+ * that doesn't answer: what it holds ends now.
+ */
+static int __maybe_unused virtblk_reset_prepare(struct virtio_device *vdev)
+{
+	struct virtblk *vblk = vdev->priv;
+
+	cancel_work_sync(&vblk->config_work);
+	if (virtblk_drain(vblk)) {
+		virtblk_kill(vblk);
+		virtblk_drain(vblk);
+	}
+	virtblk_stop(vblk);
 	return 0;
 }
 
@@ -795,7 +837,7 @@ static int __maybe_unused virtblk_restore(struct virtio_device *vdev)
 	if (!err)
 		virtio_device_ready(vdev);
 	/* If there are no virtqueues requests fail, instead of waiting. */
-	blk_mq_unquiesce_queue(vblk->disk->queue);
+	virtblk_unquiesce(vblk);
 	/* A resize while suspended has told nobody. */
 	if (!err)
 		queue_work(virtblk_wq, &vblk->config_work);
@@ -842,7 +884,7 @@ static struct virtio_driver virtblk_driver = {
 	.restore			= virtblk_restore,
 #endif
 #ifdef HAVE_RESET_PREPARE
-	.reset_prepare			= virtblk_freeze,
+	.reset_prepare			= virtblk_reset_prepare,
 	.reset_done			= virtblk_restore,
 #endif
 };

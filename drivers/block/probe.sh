@@ -28,8 +28,8 @@ have HAVE_WQ_PERCPU linux/workqueue.h \
 	'WQ_PERCPU'
 have HAVE_MAP_SG_QUEUE linux/blk-mq.h \
 	'blk_rq_map_sg\(struct request_queue'
-have HAVE_MAP_HW_QUEUES linux/blk-mq.h \
-	'blk_mq_map_hw_queues'
+have HAVE_BLK_MQ_VIRTIO_H linux/blk-mq-virtio.h \
+	'blk_mq_virtio_map_queues'
 have HAVE_RQF_USE_SCHED linux/blk-mq.h \
 	'RQF_USE_SCHED'
 have HAVE_FREEZE_MEMFLAGS linux/blk-mq.h \

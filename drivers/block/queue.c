@@ -227,6 +227,18 @@ static void virtblk_unmap(struct virtblk_req *vbr)
 	vbr->cleanup = VIRTBLK_CLEAN_NONE;
 }
 
+/* What has to leave the slot before a block request ends. */
+static void virtblk_settle(struct request *req, struct virtblk_req *vbr)
+{
+	if (unlikely(vbr->cleanup))
+		virtblk_unmap(vbr);
+	if (unlikely(vbr->append)) {
+		struct virtblk *vblk = req->q->queuedata;
+
+		req->__sector = virtio64_to_cpu(vblk->vdev, vbr->in.sector);
+	}
+}
+
 static blk_status_t virtblk_prep_bios(struct virtblk *vblk, struct request *req,
 				      struct virtblk_req *vbr)
 {
@@ -429,12 +441,8 @@ static void virtblk_request_done(struct request *req)
 	else if (!blk_rq_is_passthrough(req))
 		status = virtblk_result(vbr);
 
-	virtblk_unmap(vbr);
-	if (req_op(req) == REQ_OP_ZONE_APPEND) {
-		struct virtblk *vblk = req->q->queuedata;
-
-		req->__sector = virtio64_to_cpu(vblk->vdev, vbr->in.sector);
-	}
+	if (!blk_rq_is_passthrough(req))
+		virtblk_settle(req, vbr);
 	blk_mq_end_request(req, status);
 }
 
@@ -467,7 +475,7 @@ static void virtblk_complete_batch(struct io_comp_batch *iob)
 			if (blk_rq_is_passthrough(req))
 				virtblk_uring_gather(req, &chain);
 			else
-				virtblk_unmap(blk_mq_rq_to_pdu(req));
+				virtblk_settle(req, blk_mq_rq_to_pdu(req));
 			compat_iob_add(&part, req);
 			req = rq_list_pop(&iob->req_list);
 		} while (req && req->mq_hctx == hctx);
@@ -536,15 +544,15 @@ static void virtblk_finish_batch(struct virtblk_vq *vq, struct request *req)
 			virtblk_request_done(req);
 		else if (blk_rq_is_passthrough(req))
 			virtblk_uring_gather(req, &chain);
-		else if (unlikely(vbr->cleanup))
-			virtblk_unmap(vbr);
+		else
+			virtblk_settle(req, vbr);
 	}
 	if (!iob.complete)
 		return;
 	blk_mq_end_request_batch(&iob);
 	virtblk_restart(vq->hctx);
 	/* Last: who is woken may find the tags that were freed. */
-	virtblk_uring_flush(&chain);
+	virtblk_uring_flush_irq(&chain);
 }
 
 static void virtblk_answered(struct virtblk_vq *vq)

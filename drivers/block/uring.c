@@ -116,6 +116,9 @@ static __always_inline int virtblk_decode(struct io_uring_cmd *ioucmd,
 	} else {
 		return -ENOTTY;
 	}
+	/* The top bits are io_uring's own; MULTISHOT isn't for us. */
+	if (ioucmd->flags & ~(IORING_URING_CMD_FIXED | GENMASK(31, 24)))
+		return -EINVAL;
 	cmd->vec = op == VIRTBLK_URING_CMD_IO_VEC ||
 		   op == VIRTBLK_URING_CMD_IO64_VEC;
 	cmd->fixed = ioucmd->flags & IORING_URING_CMD_FIXED;
@@ -308,7 +311,8 @@ static __always_inline int virtblk_check_len(const struct virtblk *vblk,
 }
 
 /* What is looked at only if a command isn't a plain read or write. */
-static int virtblk_policy_odd(const struct virtblk_cmd *cmd)
+static int virtblk_policy_odd(const struct virtblk *vblk,
+			      const struct virtblk_cmd *cmd)
 {
 	/* SCSI left the specification, the barrier never worked. */
 	if (virtblk_never(cmd->type))
@@ -316,6 +320,11 @@ static int virtblk_policy_odd(const struct virtblk_cmd *cmd)
 	/* Nobody can say what it does. */
 	if (cmd->rule->len == VIRTBLK_LEN_ANY && !capable(CAP_SYS_RAWIO))
 		return -EACCES;
+	/* DISCARD on a zoned device: offered, and of no use. */
+	if (cmd->rule->len == VIRTBLK_LEN_RANGES &&
+	    vblk->features & BIT_ULL(cmd->rule->feature) &&
+	    !virtblk_ranges_of(vblk, cmd->type)->max_sectors)
+		return -EOPNOTSUPP;
 	return 0;
 }
 
@@ -343,7 +352,7 @@ static __always_inline int virtblk_policy(const struct virtblk *vblk,
 	if (unlikely(rule->mode & ~mode))
 		return virtblk_never(cmd->type) ? -EOPNOTSUPP : -EACCES;
 	if (unlikely(rule->len != VIRTBLK_LEN_BLOCKS)) {
-		err = virtblk_policy_odd(cmd);
+		err = virtblk_policy_odd(vblk, cmd);
 		if (err)
 			return err;
 	}
@@ -900,7 +909,8 @@ static u64 virtblk_cmd_range(const struct virtblk *vblk,
 		return cmd->len >> SECTOR_SHIFT;
 	case VIRTIO_BLK_T_ZONE_APPEND:
 	case VIRTIO_BLK_T_ZONE_RESET:
-		return vblk->zone_sectors;
+		/* A host-aware device's zones aren't looked at. */
+		return vblk->zone_sectors ?: U64_MAX;
 	case VIRTIO_BLK_T_ZONE_RESET_ALL:
 		return U64_MAX;
 	default:
@@ -956,13 +966,15 @@ static int virtblk_pin(struct virtblk *vblk, struct virtblk_cmd *cmd,
 	buf->pinned = false;
 	if (cmd->rule->len == VIRTBLK_LEN_NONE)
 		cmd->len = 0;
+	else if (!cmd->len && !cmd->vec)
+		;	/* an unknown type without data */
 	else if (cmd->fixed)
 		err = virtblk_pin_fixed(vblk, cmd, ioucmd, issue_flags, buf);
 	else if (cmd->vec)
 		err = virtblk_pin_vec(vblk, cmd,
 				      compat_cmd_is_compat(ioucmd, issue_flags),
 				      buf);
-	else if (cmd->len)
+	else
 		err = virtblk_pin_plain(vblk, cmd, buf);
 	if (err)
 		return err;
@@ -1420,6 +1432,22 @@ static void virtblk_finish_later(struct io_uring_cmd *ioucmd)
 	schedule_work(&virtblk_later_job);
 }
 
+/**
+ * virtblk_uring_flush_irq() - the same for a batch of an interrupt's
+ * @chain:	filled by virtblk_uring_gather(). A polled command is in it only
+ *		if blk-mq found no tags for the poll queues.
+ */
+void virtblk_uring_flush_irq(struct virtblk_chain *chain)
+{
+	struct io_uring_cmd *ioucmd = chain->polled, *next;
+
+	virtblk_flush_to_task(chain);
+	for (; unlikely(ioucmd); ioucmd = next) {
+		next = virtblk_cmd_pdu(ioucmd)->next;
+		virtblk_finish_later(ioucmd);
+	}
+}
+
 /*
  * The command's own request may be finished, and even the disk removed, at any
  * moment; what is safe to look at is what the queue's usage counter keeps.
@@ -1451,9 +1479,12 @@ static u64 virtblk_commands(const struct virtblk *vblk)
 	for (i = 0; i < ARRAY_SIZE(virtblk_rules); i++) {
 		const struct virtblk_rule *rule = &virtblk_rules[i];
 
-		if (rule->len && vblk->features & BIT_ULL(rule->feature) &&
-		    !(ro && rule->flags & VIRTBLK_RULE_CHANGES))
-			mask |= BIT_ULL(i);
+		if (!rule->len || !(vblk->features & BIT_ULL(rule->feature)) ||
+		    (ro && rule->flags & VIRTBLK_RULE_CHANGES) ||
+		    (rule->len == VIRTBLK_LEN_RANGES &&
+		     !virtblk_ranges_of(vblk, i)->max_sectors))
+			continue;
+		mask |= BIT_ULL(i);
 	}
 	return mask;
 }
@@ -1510,49 +1541,21 @@ static void virtblk_fill_info(struct virtblk *vblk,
 	virtblk_info_zones(vblk, info);
 }
 
-static long virtblk_ioctl_info(struct virtblk *vblk, void __user *arg)
+static long virtblk_ioctl_info(const struct virtblk_uring_info *info,
+			       void __user *arg)
 {
-	struct virtblk_uring_info info = { };
-	u32 size;
+	u32 size, known;
 
 	if (get_user(size, (u32 __user *)arg))
 		return -EFAULT;
 	if (size < VIRTBLK_URING_INFO_SIZE_V0 || size > SZ_4K)
 		return -EINVAL;
-	virtblk_fill_info(vblk, &info);
-	info.size = min_t(u32, size, sizeof(info));
-	if (copy_to_user(arg, &info, info.size) ||
-	    clear_user(arg + info.size, size - info.size))
+	known = min_t(u32, size, sizeof(*info));
+	if (copy_to_user(arg, info, known) ||
+	    put_user(known, (u32 __user *)arg) ||
+	    clear_user(arg + known, size - known))
 		return -EFAULT;
 	return 0;
-}
-
-static long virtblk_ioctl_locked(struct virtblk *vblk, unsigned int cmd,
-				 void __user *arg)
-{
-	struct request_queue *q = vblk->disk->queue;
-
-	switch (cmd) {
-	case BLKGETSIZE64:
-#ifdef CONFIG_COMPAT
-	case _IOR(0x12, 114, compat_size_t):
-#endif
-		return put_user((u64)get_capacity(vblk->disk) << SECTOR_SHIFT,
-				(u64 __user *)arg);
-	case BLKSSZGET:
-		return put_user((int)vblk->lim.block_mask + 1,
-				(int __user *)arg);
-	case BLKPBSZGET:
-		return put_user(queue_physical_block_size(q),
-				(unsigned int __user *)arg);
-	case BLKROGET:
-		return put_user(get_disk_ro(vblk->disk) ? 1 : 0,
-				(int __user *)arg);
-	case VIRTBLK_IOCTL_INFO:
-		return virtblk_ioctl_info(vblk, arg);
-	default:
-		return -ENOTTY;
-	}
 }
 
 static long virtblk_ioctl(struct file *file, unsigned int cmd,
@@ -1560,13 +1563,42 @@ static long virtblk_ioctl(struct file *file, unsigned int cmd,
 {
 	struct virtblk_node *node = file->private_data;
 	struct virtblk *vblk = node->vblk;
-	long ret = -ENODEV;
+	struct virtblk_uring_info info = { };
+	void __user *to = (void __user *)arg;
+	bool gone;
 
+	/*
+	 * The answer is copied out without the mutex: a page of it may have to
+	 * be read from this disk.
+	 */
 	mutex_lock(&vblk->vdev_mutex);
-	if (vblk->vdev)
-		ret = virtblk_ioctl_locked(vblk, cmd, (void __user *)arg);
+	gone = !vblk->vdev;
+	if (!gone)
+		virtblk_fill_info(vblk, &info);
 	mutex_unlock(&vblk->vdev_mutex);
-	return ret;
+	if (gone)
+		return -ENODEV;
+
+	switch (cmd) {
+	case BLKGETSIZE64:
+#ifdef CONFIG_COMPAT
+	case _IOR(0x12, 114, compat_size_t):
+#endif
+		return put_user(info.capacity << SECTOR_SHIFT,
+				(u64 __user *)to);
+	case BLKSSZGET:
+		return put_user((int)info.logical_block_size, (int __user *)to);
+	case BLKPBSZGET:
+		return put_user(info.physical_block_size,
+				(unsigned int __user *)to);
+	case BLKROGET:
+		return put_user(info.flags & VIRTBLK_URING_INFO_RO ? 1 : 0,
+				(int __user *)to);
+	case VIRTBLK_IOCTL_INFO:
+		return virtblk_ioctl_info(&info, to);
+	default:
+		return -ENOTTY;
+	}
 }
 
 static int virtblk_open(struct inode *inode, struct file *file)

@@ -129,6 +129,7 @@ struct virtblk_chain {
  * @silence:	ends requests a removed device doesn't answer
  * @silent_since: when @answers last changed, in jiffies
  * @answers:	sum of all virtqueues' at that time
+ * @quiesced:	suspended: the queue is quiesced until there are virtqueues
  * @index:	number behind the name and the minors
  * @num_vqs:	virtqueues
  * @io_queues:	virtqueues by kind; polled ones come last
@@ -155,6 +156,7 @@ struct virtblk {
 	struct delayed_work	silence;
 	unsigned long		silent_since;
 	unsigned int		answers;
+	bool			quiesced;
 
 	int			index;
 	int			num_vqs;
@@ -264,6 +266,7 @@ int virtblk_node_add(struct virtblk *vblk);
 void virtblk_node_del(struct virtblk *vblk);
 void virtblk_uring_gather(struct request *req, struct virtblk_chain *chain);
 void virtblk_uring_flush(struct virtblk_chain *chain);
+void virtblk_uring_flush_irq(struct virtblk_chain *chain);
 #else
 static inline int virtblk_node_init(void) { return 0; }
 static inline void virtblk_node_exit(void) { }
@@ -272,6 +275,7 @@ static inline void virtblk_node_del(struct virtblk *vblk) { }
 static inline void virtblk_uring_gather(struct request *req,
 					struct virtblk_chain *chain) { }
 static inline void virtblk_uring_flush(struct virtblk_chain *chain) { }
+static inline void virtblk_uring_flush_irq(struct virtblk_chain *chain) { }
 #endif
 
 #endif /* _VIRTBLK_H */
