@@ -284,20 +284,33 @@ static void run_submissions(struct worker *w, unsigned long ios, bool count)
 	}
 }
 
-/* What the meter must show is known beforehand: 2000 user instructions each */
-static void run_loop(unsigned long ios)
+static void loop(void)
+{
+	unsigned int n = 1000;
+
+	asm volatile("1: dec %0; jnz 1b" : "+r"(n));
+}
+
+/*
+ * What the meter must show is known beforehand: 2000 user instructions each,
+ * and as many again while the gate is closed, which it must not show.
+ */
+static void run_loops(unsigned long ios, bool count)
 {
 	while (ios--) {
-		unsigned int n = 1000;
-
-		asm volatile("1: dec %0; jnz 1b" : "+r"(n));
+		loop();
+		if (count)
+			marker(MARK_CLOSE);
+		loop();
+		if (count)
+			marker(MARK_OPEN);
 	}
 }
 
 static void run(struct worker *w, unsigned long ios, bool count)
 {
 	if (opt.path == LOOP)
-		run_loop(ios);
+		run_loops(ios, count);
 	else if (opt.submit_only)
 		run_submissions(w, ios, count);
 	else

@@ -107,7 +107,7 @@ def scaling(series):
     w, h, gap = 250, 190, 50
     pic = Picture(3 * (w + gap) + 40, 60 + 2 * (h + 70),
                   'Guest kernel instructions per I/O as one thing grows', 'both axes logarithmic')
-    pic.legend(430, 24, [(n, COLOURS[n]) for n in ('in-tree block', 'our block', 'pt')])
+    pic.legend(430, 42, [(n, COLOURS[n]) for n in ('in-tree block', 'our block', 'pt')])
     for i, (name, lines) in enumerate(series):
         points = [p for line in lines.values() for p in line]
         if not points:

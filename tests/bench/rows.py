@@ -28,6 +28,7 @@ class Row:
     sched: str = 'none'
     params: str = ''
     ios: int = 8000
+    repeat: int = 1		# the median of so many counts
 
     def cpus(self):
         """Polled rows have an interrupt and a poll queue, on two CPUs."""
@@ -92,6 +93,10 @@ def measure_all(rows, kernel, keep=0, progress=lambda text: None):
     # Counting is a matter of one thread of QEMU's: two guests take no longer.
     figures = {}
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for part in pool.map(one_guest, sorted(by_cpus)):
-            figures.update(part)
+        try:
+            for part in pool.map(one_guest, sorted(by_cpus)):
+                figures.update(part)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
     return {row: figures[row] for row in rows}

@@ -24,9 +24,9 @@ class Load:
 
 
 IOS = 2000
-QD32 = Row(depth=32, batch=8, ios=IOS)
-QD8 = Row(depth=8, batch=4, ios=IOS)
-QD1 = Row(depth=1, batch=1, poll=True, submit=True, ios=IOS)
+QD32 = Row(depth=32, batch=8, ios=IOS, repeat=3)
+QD8 = Row(depth=8, batch=4, ios=IOS, repeat=3)
+QD1 = Row(depth=1, batch=1, poll=True, submit=True, ios=IOS, repeat=3)
 
 LOADS = [
     Load(QD32.change(fixed=True), 3940, 0.55, 0.46),
@@ -60,7 +60,7 @@ ROUND_TRIP = Row(depth=1, batch=1, fixed=True, ios=IOS)
 def variant_loads():
     for what in VARIANTS:
         for load in DEEP:
-            yield Load(load.row.change(**what), 0, load.must + VARIANT_ROOM, load.aim)
+            yield Load(load.row.change(repeat=1, **what), 0, load.must + VARIANT_ROOM, load.aim)
 
 
 def gate_rows():
@@ -84,7 +84,7 @@ SCALING = [
     ('depth', [1, 2, 4, 8, 16, 32, 64, 128],
      lambda n: Row(fixed=True, depth=n, batch=min(n, 8), ios=IOS)),
     ('batch', [1, 2, 4, 8, 16, 32], lambda n: Row(fixed=True, depth=32, batch=n, ios=IOS)),
-    ('KiB', [4, 16, 64, 256, 1024],
+    ('KiB', [4, 16, 64, 256, 512],
      lambda n: Row(fixed=True, depth=8, batch=4, size=n << 10, ios=max(250, IOS * 4 // n // 2))),
     ('iovecs', [1, 2, 4, 8, 16], lambda n: Row(vec=n, size=4096 * n, ios=IOS // 2)),
     ('threads', [1, 2, 4, 8], lambda n: Row(fixed=True, threads=n, ios=IOS)),
