@@ -17,9 +17,9 @@ driver-src := $(wildcard drivers/block/*.c drivers/block/*.h) drivers/block/Kbui
 
 $(O)/%/virtio_blk.ko: $(driver-src)
 	@mkdir -p $(O)/$*/module/drivers/block
-	@cp -u $(filter drivers/%,$^) $(O)/$*/module/drivers/block/
-	@cp -u VERSION $(O)/$*/module/
-	@cp -ru include $(O)/$*/module/
+	@cp $(filter drivers/%,$^) $(O)/$*/module/drivers/block/
+	@cp VERSION $(O)/$*/module/
+	@cp -r include $(O)/$*/module/
 	$(MAKE) -C $(call kdir,$*) M=$(CURDIR)/$(O)/$*/module/drivers/block $(if $(W),W=$(W)) $(if $(C),C=$(C)) $(if $(CF),CF="$(CF)") modules
 	@cp $(O)/$*/module/drivers/block/virtio_blk.ko $@
 
