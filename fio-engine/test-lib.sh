@@ -31,7 +31,7 @@ sum() { sha256sum < "$1" | cut -d ' ' -f 1; }
 each_fio() {
 	local fios=(stock) short='' step rest
 	cd /tmp || exit 125
-	log=/tmp/fio.log
+	fio_log=/tmp/fio.log
 	if [ "$DRIVER" = ours ] && [ ! -e /sys/class/vblk-generic ]; then
 		skip all "the driver has no passthrough node"
 		exit 77
@@ -68,14 +68,14 @@ modern() {
 	[ "${version%%[^0-9]*}" -ge 36 ]
 }
 
-# run [options]: one job by passthrough; $? and $log are the result
+# run [options]: one job by passthrough; $? and $fio_log are the result
 run() {
 	timeout -k 5 "${FIO_TIMEOUT:-90}" "${fio_cmd[@]}" --name=t \
-		--ioengine="$engine" --cmd_type=vblk "$@" > "$log" 2>&1
+		--ioengine="$engine" --cmd_type=vblk "$@" > "$fio_log" 2>&1
 }
 
 # What fio said about a failure, in one line
-said() { grep -E 'fio:|error|failed' "$log" | head -n 4 | tr '\n' '|'; }
+fio_said() { grep -E 'fio:|error|failed' "$fio_log" | head -n 4 | tr '\n' '|'; }
 
 # fio_works NAME [options]
 fio_works() {
@@ -83,10 +83,10 @@ fio_works() {
 	shift
 	run "$@"; rc=$?
 	if [ $rc -ne 0 ]; then
-		fail "$name" "exit $rc ($(said))" "exit 0 of $*"
+		fail "$name" "exit $rc ($(fio_said))" "exit 0 of $*"
 		return 1
-	elif ! grep -Eq 'err= 0' "$log" || ! grep -q 'issued rwts' "$log"; then
-		fail "$name" "$(tail -n 2 "$log")" "a report of $*"
+	elif ! grep -Eq 'err= 0' "$fio_log" || ! grep -q 'issued rwts' "$fio_log"; then
+		fail "$name" "$(tail -n 2 "$fio_log")" "a report of $*"
 		return 1
 	fi
 	pass "$name"
@@ -99,8 +99,8 @@ fio_refused() {
 	run "$@"; rc=$?
 	if [ $rc -eq 0 ] || [ $rc -ge 124 ]; then
 		fail "$name" "exit $rc" "a refusal of $*"
-	elif [ "$(grep -Ec "fio: vblk: .*$pattern" "$log")" != 1 ]; then
-		fail "$name" "$(said)" "one line with \"$pattern\" for $*"
+	elif [ "$(grep -Ec "fio: vblk: .*$pattern" "$fio_log")" != 1 ]; then
+		fail "$name" "$(fio_said)" "one line with \"$pattern\" for $*"
 	else
 		pass "$name"
 	fi

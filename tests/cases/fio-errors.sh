@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # What fio shows of a device's error: words, a positive errno, a failure.
+#~ timeout 900
 set -u
 
 # shellcheck source=SCRIPTDIR/../../fio-engine/test-lib.sh
@@ -21,10 +22,10 @@ answers() {
 	run --filename=/dev/vdac0 --size=1M "$@"; rc=$?
 	if [ $rc = 0 ] || [ $rc -ge 124 ]; then
 		fail "$name" "exit $rc" "a failure"
-	elif ! grep -q 'vblk: /dev/vdac0: the device answered IOERR' "$log"; then
-		fail "$name" "$(said)" "the device answered IOERR"
-	elif ! grep -q 'err= 5 ' "$log"; then
-		fail "$name" "$(grep 'err=' "$log")" "err= 5"
+	elif ! grep -q 'vblk: /dev/vdac0: the device answered IOERR' "$fio_log"; then
+		fail "$name" "$(fio_said)" "the device answered IOERR"
+	elif ! grep -q 'err= 5 ' "$fio_log"; then
+		fail "$name" "$(grep 'err=' "$fio_log")" "err= 5"
 	else
 		pass "$name"
 	fi
@@ -40,7 +41,7 @@ errors() {
 	run --filename=/dev/vdac0 --rw=read --size=1M --ignore_error=EIO \
 		--continue_on_error=io
 	check "F04-ignore_error-runs-to-its-end-$fio" \
-		"$? $(grep -Eo 'io=[0-9.]*[KM]iB' "$log" | head -n 1)" \
+		"$? $(grep -Eo 'io=[0-9.]*[KM]iB' "$fio_log" | head -n 1)" \
 		"0 io=1020KiB"
 }
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # The patched engine still does cmd_type=nvme, the default, on an NVMe disk.
+#~ timeout 900
 set -u
 
 # shellcheck source=SCRIPTDIR/../../fio-engine/test-lib.sh
@@ -17,8 +18,8 @@ nvme() {
 	local name="$1-$fio"
 	shift
 	"${fio_cmd[@]}" --name=t --ioengine="$engine" --filename=/dev/ng0n1 \
-		--size=512k "$@" > "$log" 2>&1
-	check "$name" "$? $(grep -c 'err= 0' "$log")" "0 1"
+		--size=512k "$@" > "$fio_log" 2>&1
+	check "$name" "$? $(grep -c 'err= 0' "$fio_log")" "0 1"
 }
 
 all_nvme() {

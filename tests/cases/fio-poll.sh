@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # hipri: polled completions, with the data checked, and no interrupt used
+#~ timeout 900
 set -u
 
 # shellcheck source=SCRIPTDIR/../../fio-engine/test-lib.sh
@@ -15,7 +16,7 @@ host() {
 
 # Interrupts of the disk's request queues so far
 interrupts() {
-	awk '/virtio[0-9]+-req/ { for (i = 2; i <= NF && $i ~ /^[0-9]+$/; i++)
+	awk '/virtio[0-9]+-req\./ { for (i = 2; i <= NF && $i ~ /^[0-9]+$/; i++)
 		n += $i } END { print n + 0 }' /proc/interrupts
 }
 

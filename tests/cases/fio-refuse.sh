@@ -3,6 +3,7 @@
 #
 # What fio must refuse by name before it writes anything, and that it did not
 # write: the images are compared.
+#~ timeout 900
 set -u
 
 # shellcheck source=SCRIPTDIR/../../fio-engine/test-lib.sh
@@ -164,7 +165,7 @@ as_nobody() {
 	local unprivileged=(setpriv --reuid=65534 --regid=65534 --clear-groups
 		--inh-caps=-all --bounding-set=-all)
 	chmod 666 /dev/vdac0
-	rm -f "$log"
+	rm -f "$fio_log"
 	(
 		ulimit -l 64
 		fio_cmd=("${unprivileged[@]}" "${fio_cmd[@]}")

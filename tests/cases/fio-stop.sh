@@ -4,6 +4,7 @@
 # fio ends when it is told to, whatever it is doing by passthrough, and gives a
 # report.
 #~ soak: 25 jobs of 30 s, SIGINT half way in some
+#~ timeout 900
 set -u
 
 # shellcheck source=SCRIPTDIR/../../fio-engine/test-lib.sh
@@ -33,7 +34,7 @@ interrupted() {
 	shift 2
 	"${fio_cmd[@]}" --name=t --ioengine="$engine" --cmd_type=vblk \
 		--filename="/dev/$node" --time_based=1 --runtime=60 "$@" \
-		> "$log" 2>&1 &
+		> "$fio_log" 2>&1 &
 	pid=$!
 	wait_for_io $pid "$node"
 	[ -z "${SOAK:-}" ] || sleep 15
@@ -43,7 +44,7 @@ interrupted() {
 	rc=$(awk "BEGIN { print $EPOCHREALTIME - $t0 < 5 }")
 	kill -0 $pid 2>&- && kill -KILL $pid
 	wait $pid
-	check "$name" "$rc $(grep -c 'issued rwts' "$log")" "1 1"
+	check "$name" "$rc $(grep -c 'issued rwts' "$fio_log")" "1 1"
 }
 
 stops() {

@@ -3,6 +3,7 @@
 #
 # fio's trims by passthrough: as many at a time as asked for, and the asked
 # ranges only. QEMU's record and the image tell.
+#~ timeout 900
 set -u
 
 # shellcheck source=SCRIPTDIR/../../fio-engine/test-lib.sh
@@ -38,7 +39,7 @@ trim_image() {
 		"$(cmp -n 1048576 "$VM_SCRATCH/data" <(head -c 1M /dev/zero |
 			tr '\0' '\252') && cmp -i 1048576:0 -n 1048576 \
 			"$VM_SCRATCH/data" /dev/zero && echo same)" same
-	zeros=$(grep -Eo 'IO depths.*32=[0-9.]+' "$log" | sed 's/.*32=//')
+	zeros=$(grep -Eo 'IO depths.*32=[0-9.]+' "$fio_log" | sed 's/.*32=//')
 	if awk "BEGIN { exit !(${zeros:-0} > 50) }"; then
 		pass "F06-asynchronous-$fio"
 	else
@@ -46,7 +47,7 @@ trim_image() {
 			"most"
 	fi
 	check "F06-counted-$fio" \
-		"$(grep -Eo 'issued rwts: total=[0-9,]*' "$log")" \
+		"$(grep -Eo 'issued rwts: total=[0-9,]*' "$fio_log")" \
 		"issued rwts: total=0,0,256,0"
 }
 

@@ -1,0 +1,100 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What stock QEMU has no disk for: zones, trims of several ranges, rare answers.
+# The programmable device tells what it was sent.
+#~ timeout 900
+set -u
+
+# shellcheck source=SCRIPTDIR/../../fio-engine/test-lib.sh
+. "$(dirname "$0")/../../fio-engine/test-lib.sh"
+# shellcheck source=SCRIPTDIR/../device/lib.sh
+. "$top/tests/device/lib.sh"
+
+host() {
+	need_tool vdpa iproute2
+	fio_host
+	make -s -C "$top" device > "$work/make" 2>&1 || true
+	if [ ! -x "$device_bin/vblk-device" ]; then
+		skip all "tests/device is not built (make device)"
+		exit 77
+	fi
+	fio_guest -- inside
+}
+
+# state SECTOR: the zone's, as the device has it
+state() { ctl 'show zones' | sed -n "s/^$1 .*state=\(.*\)/\1/p"; }
+
+bad_answers() { grep '"ans"' "$log" | grep -vc '"status":0'; }
+
+# 64 MiB in zones of 4 MiB, two of them conventional
+zones() {
+	local n
+	dev_up "z$fio" --size 64M --zoned hm --conv-zones 2 \
+		--set max_open_zones=4
+	n=/dev/${disk}c0
+	fio_works zbd-write --filename="$n" --zonemode=zbd --rw=write --bs=64k \
+		--offset=8M --size=8M --verify=crc32c
+	check "zbd-write-filled-$fio" "$(state 16384) $(state 24576)" \
+		"full full"
+	fio_works zbd-randwrite --filename="$n" --zonemode=zbd --rw=randwrite \
+		--bs=16k --offset=8M --size=16M --number_ios=100 \
+		--max_open_zones=3 --verify=crc32c
+	fio_works zbd-read --filename="$n" --zonemode=zbd --rw=randread \
+		--bs=4k --offset=8M --size=16M --number_ios=100 --iodepth=8
+	fio_works zbd-trim --filename="$n" --zonemode=zbd --rw=trim --bs=4M \
+		--offset=8M --size=16M
+	check "zbd-trim-reset-$fio" "$(state 16384) $(state 24576)" \
+		"empty empty"
+	fio_works zbd-options --filename="$n" --zonemode=zbd --rw=randwrite \
+		--bs=64k --offset=8M --size=8M --registerfiles=1 \
+		--sqthread_poll=1 --nonvectored=1
+	check "zbd-no-errors-$fio" "$(bad_answers)" 0
+	run --filename="$n" --rw=write --bs=4k --offset=25M --size=4k
+	check "zbd-not-at-write-pointer-$fio" \
+		"$(grep -o 'answered ZONE_UNALIGNED_WP' "$fio_log")" \
+		"answered ZONE_UNALIGNED_WP"
+	dev_down
+}
+
+ranges() {
+	modern || return
+	dev_up "r$fio" --size 16M --feature discard --set max_discard_seg=8
+	fio_works F06-ranges --filename="/dev/${disk}c0" --rw=randtrim \
+		--num_range=8 --bs=4k --size=1M --iodepth=4
+	check "F06-ranges-requests-$fio" "$(requests discard)" 32
+	check "F06-ranges-of-one-$fio" \
+		"$(grep '"name":"discard"' "$log" | tail -n 1 |
+			grep -o '"ranges":.*' | grep -o '\[[0-9][0-9]*,8' |
+			wc -l)" 8
+	fio_refused F06-ranges-too-many 'num_range=9 .*max_discard_seg, 8' \
+		--filename="/dev/${disk}c0" --rw=randtrim --num_range=9
+	dev_down
+}
+
+# says STATUS WORDS
+says() {
+	ctl clear "rule type=in status=$1"
+	run --filename="/dev/${disk}c0" --rw=read --size=4k
+	if grep -q "the device answered $2" "$fio_log"; then
+		pass "F04-status-$1-$fio"
+	else
+		fail "F04-status-$1-$fio" "$(fio_said)" "answered $2"
+	fi
+}
+
+words() {
+	dev_up "w$fio" --size 16M
+	says 1 IOERR
+	says 2 UNSUPP
+	says 77 'a status without meaning'
+	says none nothing
+	dev_down
+}
+
+inside() {
+	vduse_ready
+	each_fio -- zones ranges words
+}
+
+case_main "$@"
