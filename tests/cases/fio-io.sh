@@ -15,6 +15,7 @@ big_size=$((4 * 1024 * 1024))
 
 host() {
 	fio_host
+	parse_examples
 	truncate -s $odd_size "$share/odd"
 	truncate -s $big_size "$share/big"
 	truncate -s 16M "$share/data" "$share/data2"
@@ -22,6 +23,17 @@ host() {
 		--disk "raw:$share/big,bs=4096" \
 		--disk "raw:$share/data,discard,log=$share/log,queues=2" \
 		--disk "raw:$share/data2,queues=2" -- inside
+}
+
+# The example jobs are jobs, for the fio that is installed.
+parse_examples() {
+	local job
+	for job in "$top"/examples/fio/*.fio "$top"/fio-engine/*.fio; do
+		LD_PRELOAD=$top/build/fio/fio-vblk.so fio --parse-only "$job" \
+			> "$work/parse" 2>&1
+		check "example-$(basename "$job")" \
+			"$? $(grep -iE 'bad|error|valid' "$work/parse")" "0 "
+	done
 }
 
 # bytes IMAGE FROM COUNT: the one value they all have, 00, aa or bb, or "mixed"

@@ -74,12 +74,13 @@ ranges() {
 
 # says STATUS WORDS
 says() {
+	local rc
 	ctl clear "rule type=in status=$1"
-	run --filename="/dev/${disk}c0" --rw=read --size=4k
+	run --filename="/dev/${disk}c0" --rw=read --size=4k; rc=$?
 	if grep -q "the device answered $2" "$fio_log"; then
 		pass "F04-status-$1-$fio"
 	else
-		fail "F04-status-$1-$fio" "$(fio_said)" "answered $2"
+		fail "F04-status-$1-$fio" "exit $rc $(fio_said)" "answered $2"
 	fi
 }
 
@@ -88,7 +89,6 @@ words() {
 	says 1 IOERR
 	says 2 UNSUPP
 	says 77 'a status without meaning'
-	says none nothing
 	dev_down
 }
 
