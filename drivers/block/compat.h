@@ -562,6 +562,12 @@ static void name(struct io_uring_cmd *ioucmd, unsigned int issue_flags)	\
 	io_uring_cmd_complete_in_task(ioucmd, cb)
 #endif
 
+/* The ring a command came by, to be compared with another. */
+static inline const void *compat_cmd_ring(struct io_uring_cmd *ioucmd)
+{
+	return cmd_to_io_kiocb(ioucmd)->ctx;
+}
+
 /* Do two commands belong to the same task and the same ring? */
 static inline bool compat_cmd_same_owner(struct io_uring_cmd *a,
 					 struct io_uring_cmd *b)

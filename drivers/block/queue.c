@@ -458,14 +458,15 @@ static void virtblk_restart(struct blk_mq_hw_ctx *hctx)
 		blk_mq_run_hw_queue(hctx, true);
 }
 
-/*
- * Stage 6, for a batch that somebody else made by polling: ends runs of one
- * hardware queue at a time.
+/**
+ * virtblk_end_batch() - stage 6 for a batch that was collected by polling
+ * @iob:	the batch, maybe of several hardware queues; empty afterwards
+ * @ring:	the ring that polls, with its lock held, or NULL
  */
-static void virtblk_complete_batch(struct io_comp_batch *iob)
+void virtblk_end_batch(struct io_comp_batch *iob, const void *ring)
 {
 	struct request *req = rq_list_pop(&iob->req_list);
-	struct virtblk_chain chain = { };
+	struct virtblk_chain chain = { .ring = ring };
 
 	while (req) {
 		struct io_comp_batch part = { .need_ts = iob->need_ts };
@@ -485,6 +486,11 @@ static void virtblk_complete_batch(struct io_comp_batch *iob)
 	}
 	/* Last: who is woken may find the tags that were freed. */
 	virtblk_uring_flush(&chain);
+}
+
+static void virtblk_complete_batch(struct io_comp_batch *iob)
+{
+	virtblk_end_batch(iob, NULL);
 }
 
 /*

@@ -23,9 +23,6 @@
 #define VIRTBLK_LIFETIME_BYTES	6
 #define VIRTBLK_REPORT_HEADER	64
 
-/* How many pages are pinned at a time. */
-#define VIRTBLK_PIN_BATCH	32
-
 /* Counters of one CPU, for /sys/class/vblk-generic/vdXc0/stat. */
 struct virtblk_stat {
 	u64	reads;
@@ -386,24 +383,28 @@ static __always_inline int virtblk_policy(const struct virtblk *vblk,
  * @len:	bytes
  * @nr_user:	entries of @user
  * @nr:		entries of @sg
- * @nr_pages:	pinned pages
+ * @nr_pages:	entries of @pages
+ * @last_len:	of the last entry of @user
+ * @end:	where that one ends
  * @read:	the device writes into it
- * @pages:	the pinned pages, one for each pin; none if the buffer is a
- *		registered one
  * @bounce:	kernel memory that the device works on instead of the user's
  * @sg:		what the device gets: @user, or what describes @bounce
- * @user:	the user's memory
+ * @user:	the user's memory, NULL while it is being counted
+ * @pages:	the pinned pages, one for each pin; none if the buffer is a
+ *		registered one
  */
 struct virtblk_map {
 	u32			len;
 	unsigned int		nr_user;
 	unsigned int		nr;
 	unsigned int		nr_pages;
+	u32			last_len;
+	phys_addr_t		end;
 	bool			read;
-	struct page		**pages;
 	void			*bounce;
 	struct scatterlist	*sg;
-	struct scatterlist	user[];
+	struct scatterlist	*user;
+	struct page		*pages[];
 };
 
 /**
@@ -435,53 +436,108 @@ static void virtblk_map_free(struct virtblk_map *map)
 		kvfree(map->bounce);
 		kvfree(map->sg);
 	}
+	kvfree(map->user);
 	kvfree(map);
 }
 
-/* Appends to the user's memory; what goes on where the last ended joins it. */
+/*
+ * Appends contiguous memory to the user's, or only counts it. What goes on
+ * where the last entry ended joins it, up to the largest segment.
+ */
 static void virtblk_map_add(struct virtblk_map *map, struct page *page,
-			    unsigned int offset, unsigned int len,
-			    unsigned int max_segment)
+			    unsigned int offset, size_t len, u32 max_segment)
 {
-	struct scatterlist *last = &map->user[map->nr_user - 1];
+	phys_addr_t at = page_to_phys(page) + offset;
 
-	if (map->nr_user &&
-	    page_to_phys(page) + offset == sg_phys(last) + last->length &&
-	    last->length + len <= max_segment)
-		last->length += len;
-	else
-		sg_set_page(&map->user[map->nr_user++], page, len, offset);
+	while (len) {
+		bool joins = map->nr_user && at == map->end &&
+			     map->last_len < max_segment;
+		u32 part = min_t(size_t, len, joins ?
+				 max_segment - map->last_len : max_segment);
+
+		if (!joins) {
+			if (map->user)
+				sg_set_page(&map->user[map->nr_user],
+					    page + offset / PAGE_SIZE, 0,
+					    offset_in_page(offset));
+			map->nr_user++;
+			map->last_len = 0;
+		}
+		map->last_len += part;
+		if (map->user)
+			map->user[map->nr_user - 1].length = map->last_len;
+		at += part;
+		map->end = at;
+		offset += part;
+		len -= part;
+	}
 }
 
-/* Pins one piece, batch by batch. */
+/* Pins one piece's pages. */
 static int virtblk_pin_piece(struct virtblk_map *map,
-			     const struct virtblk_piece *piece,
-			     unsigned int max_segment)
+			     const struct virtblk_piece *piece)
 {
-	unsigned int offset = offset_in_page(piece->addr);
 	unsigned long addr = piece->addr & PAGE_MASK;
-	u64 left = piece->len;
+	int nr, left = DIV_ROUND_UP_ULL(offset_in_page(piece->addr) +
+					piece->len, PAGE_SIZE);
 
-	while (left) {
-		struct page **pages = map->pages + map->nr_pages;
-		int i, nr = min_t(u64, VIRTBLK_PIN_BATCH,
-				  DIV_ROUND_UP_ULL(offset + left, PAGE_SIZE));
-
-		nr = pin_user_pages_fast(addr, nr, map->read ? FOLL_WRITE : 0,
-					 pages);
+	if (!piece->len)
+		return 0;
+	for (; left; left -= nr) {
+		nr = pin_user_pages_fast(addr, left,
+					 map->read ? FOLL_WRITE : 0,
+					 map->pages + map->nr_pages);
 		if (nr <= 0)
 			return nr == -ENOMEM ? -ENOMEM : -EFAULT;
 		map->nr_pages += nr;
 		addr += (unsigned long)nr << PAGE_SHIFT;
-		for (i = 0; i < nr; i++) {
-			u32 len = min_t(u64, left, PAGE_SIZE - offset);
+	}
+	return 0;
+}
 
-			virtblk_map_add(map, pages[i], offset, len,
+/* From pinned pages to segments: pages that follow each other go in at once. */
+static void virtblk_add_pieces(struct virtblk_map *map,
+			       const struct virtblk_piece *piece,
+			       unsigned int nr, u32 max_segment)
+{
+	struct page **pages = map->pages;
+
+	for (; nr; nr--, piece++) {
+		unsigned int offset = offset_in_page(piece->addr);
+		u64 left = piece->len;
+
+		while (left) {
+			u64 run = PAGE_SIZE - offset;
+			unsigned int n = 1;
+
+			while (run < left && pages[n] == pages[n - 1] + 1) {
+				run += PAGE_SIZE;
+				n++;
+			}
+			run = min(run, left);
+			virtblk_map_add(map, pages[0], offset, run,
 					max_segment);
+			pages += n;
+			left -= run;
 			offset = 0;
-			left -= len;
 		}
 	}
+}
+
+/* Between counting the entries and filling them in. */
+static int virtblk_alloc_user(struct virtblk_map *map)
+{
+	unsigned int entries = map->nr_user;
+
+	if (!entries)
+		return -EINVAL;
+	map->user = kvmalloc_array(entries, sizeof(*map->user),
+				   GFP_KERNEL_ACCOUNT);
+	if (!map->user)
+		return -ENOMEM;
+	sg_init_table(map->user, entries);
+	map->sg = map->user;
+	map->nr_user = 0;
 	return 0;
 }
 
@@ -497,21 +553,16 @@ static unsigned int virtblk_count_pages(const struct virtblk_piece *piece,
 }
 
 static struct virtblk_map *virtblk_map_alloc(const struct virtblk_cmd *cmd,
-					     unsigned int entries,
 					     unsigned int pages)
 {
-	size_t sgs = struct_size((struct virtblk_map *)NULL, user, entries);
 	struct virtblk_map *map;
 
-	map = kvmalloc(sgs + pages * sizeof(*map->pages), GFP_KERNEL_ACCOUNT);
+	map = kvmalloc(struct_size(map, pages, pages), GFP_KERNEL_ACCOUNT);
 	if (!map)
 		return NULL;
 	memset(map, 0, sizeof(*map));
 	map->len = cmd->len;
 	map->read = !cmd->write;
-	map->pages = (void *)map + sgs;
-	map->sg = map->user;
-	sg_init_table(map->user, entries);
 	return map;
 }
 
@@ -520,24 +571,26 @@ static struct virtblk_map *virtblk_pin_user(const struct virtblk *vblk,
 					    const struct virtblk_piece *piece,
 					    unsigned int nr)
 {
-	unsigned int pages = virtblk_count_pages(piece, nr);
+	u32 max_segment = vblk->lim.max_segment_size;
 	struct virtblk_map *map;
-	int err;
+	unsigned int i;
+	int err = 0;
 
-	map = virtblk_map_alloc(cmd, pages, pages);
+	map = virtblk_map_alloc(cmd, virtblk_count_pages(piece, nr));
 	if (!map)
 		return ERR_PTR(-ENOMEM);
-	for (; nr; nr--, piece++) {
-		if (fatal_signal_pending(current))
-			err = -EINTR;
-		else
-			err = virtblk_pin_piece(map, piece,
-						vblk->lim.max_segment_size);
-		if (err) {
-			virtblk_map_free(map);
-			return ERR_PTR(err);
-		}
+	for (i = 0; !err && i < nr; i++)
+		err = fatal_signal_pending(current) ?
+			-EINTR : virtblk_pin_piece(map, &piece[i]);
+	if (!err) {
+		virtblk_add_pieces(map, piece, nr, max_segment);
+		err = virtblk_alloc_user(map);
 	}
+	if (err) {
+		virtblk_map_free(map);
+		return ERR_PTR(err);
+	}
+	virtblk_add_pieces(map, piece, nr, max_segment);
 	return map;
 }
 
@@ -545,43 +598,39 @@ static struct virtblk_map *virtblk_pin_user(const struct virtblk *vblk,
  * The part of a registered buffer that @iter describes. Its nr_segs is not
  * looked at: before 6.12 it counted the whole rest of the buffer.
  */
+static void virtblk_add_bvecs(struct virtblk_map *map,
+			      const struct iov_iter *iter, u32 max_segment)
+{
+	const struct bio_vec *bv = iter->bvec;
+	size_t left, skip = iter->iov_offset;
+
+	for (left = iter->count; left; bv++, skip = 0) {
+		size_t len = min_t(size_t, left, bv->bv_len - skip);
+
+		virtblk_map_add(map, bv->bv_page, bv->bv_offset + skip, len,
+				max_segment);
+		left -= len;
+	}
+}
+
 static struct virtblk_map *virtblk_map_bvecs(const struct virtblk *vblk,
 					     const struct virtblk_cmd *cmd,
 					     const struct iov_iter *iter)
 {
-	unsigned int max_segment = vblk->lim.max_segment_size;
-	const struct bio_vec *bv = iter->bvec;
-	size_t left, skip = iter->iov_offset;
-	unsigned int entries = 0;
+	u32 max_segment = vblk->lim.max_segment_size;
 	struct virtblk_map *map;
+	int err;
 
-	for (left = iter->count; left; bv++, skip = 0) {
-		size_t len = min_t(size_t, left, bv->bv_len - skip);
-
-		entries += DIV_ROUND_UP(len, max_segment);
-		left -= len;
-	}
-	map = virtblk_map_alloc(cmd, entries, 0);
+	map = virtblk_map_alloc(cmd, 0);
 	if (!map)
 		return ERR_PTR(-ENOMEM);
-
-	bv = iter->bvec;
-	skip = iter->iov_offset;
-	for (left = iter->count; left; bv++, skip = 0) {
-		unsigned int offset = bv->bv_offset + skip;
-		size_t len = min_t(size_t, left, bv->bv_len - skip);
-
-		left -= len;
-		while (len) {
-			u32 part = min_t(size_t, len, max_segment);
-
-			virtblk_map_add(map, bv->bv_page + offset / PAGE_SIZE,
-					offset_in_page(offset), part,
-					max_segment);
-			offset += part;
-			len -= part;
-		}
+	virtblk_add_bvecs(map, iter, max_segment);
+	err = virtblk_alloc_user(map);
+	if (err) {
+		virtblk_map_free(map);
+		return ERR_PTR(err);
 	}
+	virtblk_add_bvecs(map, iter, max_segment);
 	return map;
 }
 
@@ -631,8 +680,6 @@ static int virtblk_map_finish(const struct virtblk *vblk,
 {
 	int err;
 
-	if (map->nr_user)
-		sg_mark_end(&map->user[map->nr_user - 1]);
 	map->nr = map->nr_user;
 	if (virtblk_copies(cmd) || !virtblk_map_aligned(vblk, map)) {
 		err = virtblk_bounce(map);
@@ -1387,12 +1434,21 @@ static void virtblk_uring_task_work(struct io_uring_cmd *ioucmd,
 }
 
 /*
- * On a polled ring done only tells the ring that the command has ended. The
- * ring may be another than the one that polled, whose lock isn't held.
+ * On a polled ring done only tells the ring that the command has ended. Its
+ * memory goes back to the ring's cache if that is the ring that polls: no
+ * other's lock is held.
  */
-static void virtblk_finish_polled(struct io_uring_cmd *ioucmd)
+static void virtblk_finish_polled(struct io_uring_cmd *ioucmd,
+				  const void *ring)
 {
-	virtblk_uring_task_work(ioucmd, IO_URING_F_UNLOCKED);
+	struct io_uring_cmd *next;
+
+	for (; ioucmd; ioucmd = next) {
+		next = virtblk_cmd_pdu(ioucmd)->next;
+		virtblk_finish_cmd(ioucmd->file->private_data, ioucmd,
+				   compat_cmd_ring(ioucmd) == ring ?
+				   0 : IO_URING_F_UNLOCKED);
+	}
 }
 
 /**
@@ -1404,7 +1460,7 @@ void virtblk_uring_flush(struct virtblk_chain *chain)
 {
 	virtblk_flush_to_task(chain);
 	if (chain->polled)
-		virtblk_finish_polled(chain->polled);
+		virtblk_finish_polled(chain->polled, chain->ring);
 }
 
 /* Polled commands that ended one by one, where sleeping may be forbidden. */
@@ -1421,7 +1477,8 @@ static void virtblk_later_work(struct work_struct *work)
 		next = node->next;
 		pdu->next = NULL;
 		virtblk_finish_polled(container_of((void *)pdu,
-						   struct io_uring_cmd, pdu));
+						   struct io_uring_cmd, pdu),
+				      NULL);
 	}
 }
 static DECLARE_WORK(virtblk_later_job, virtblk_later_work);
@@ -1458,12 +1515,17 @@ static int virtblk_uring_iopoll(struct io_uring_cmd *ioucmd,
 {
 	struct virtblk_node *node = ioucmd->file->private_data;
 	struct request_queue *q = node->vblk->disk->queue;
+	const void *ring = compat_cmd_ring(ioucmd);
+	DEFINE_IO_COMP_BATCH(own);
 	int found;
 
 	if (!percpu_ref_tryget(&q->q_usage_counter))
 		return 0;
-	found = virtblk_reap(node->vblk, virtblk_cmd_pdu(ioucmd)->qid, iob);
+	found = virtblk_reap(node->vblk, virtblk_cmd_pdu(ioucmd)->qid, &own);
 	percpu_ref_put(&q->q_usage_counter);
+	/* Not in @iob, where nobody would know any more which ring polled. */
+	if (own.complete)
+		virtblk_end_batch(&own, ring);
 	return found;
 }
 

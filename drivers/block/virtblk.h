@@ -110,11 +110,13 @@ struct io_uring_cmd;
  * @first:	of those of one ring and task, which go back in one task work
  * @last:	of those
  * @polled:	those of polled rings, which need none
+ * @ring:	the ring that polls, NULL if it isn't known
  */
 struct virtblk_chain {
 	struct io_uring_cmd	*first;
 	struct io_uring_cmd	*last;
 	struct io_uring_cmd	*polled;
+	const void		*ring;
 };
 
 /**
@@ -239,6 +241,7 @@ extern const struct blk_mq_ops virtblk_mq_ops;
 void virtblk_interrupt(struct virtqueue *vq);
 int virtblk_reap(struct virtblk *vblk, unsigned int qid,
 		 struct io_comp_batch *iob);
+void virtblk_end_batch(struct io_comp_batch *iob, const void *ring);
 void virtblk_reap_polled(struct virtblk *vblk);
 bool virtblk_busy(struct virtblk *vblk);
 void virtblk_kill(struct virtblk *vblk);
