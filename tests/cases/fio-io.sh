@@ -115,14 +115,6 @@ sync_options() {
 	flushes F07-fdatasync --rw=randwrite --size=128k --fdatasync=4
 	flushes F07-end_fsync --rw=write --size=64k --end_fsync=1
 	flushes F07-reads --rw=read --size=64k
-	# with several in flight fio's own count is the truth
-	log_mark "$VM_SCRATCH/log"
-	fio_works F07-fsync-batches --filename=/dev/vdcc0 --rw=write \
-		--size=256k --fsync=16 --iodepth=8 --iodepth_batch=4
-	check "F07-fsync-batches-flushes-$fio" \
-		"$(log_since "$VM_SCRATCH/log" | grep -c flush)" \
-		"$(sed -n 's/.*issued rwts: total=0,64,0,\([0-9]*\) .*/\1/p' \
-			"$fio_log")"
 }
 
 # Every combination that changes how a command is built or submitted
