@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 
-#: make check          everything that is tested: builds, lint, guests (KERNEL=REL ONLY=glob JOBS=n)
+#: make check          everything that is tested: builds, lint, guests (KERNEL=REL ONLY=glob JOBS=n QUICK=1)
 check:
-	+@tests/check $(if $(KERNEL),--kernel "$(KERNEL)") $(if $(ONLY),--only "$(ONLY)") $(if $(JOBS),--jobs $(JOBS))
+	+@tests/check $(if $(KERNEL),--kernel "$(KERNEL)") $(if $(ONLY),--only "$(ONLY)") $(if $(JOBS),--jobs $(JOBS)) $(if $(QUICK),--quick)
 
 #: make soak           the long forms of the tests (SOAK=minutes each, default 10)
 soak:

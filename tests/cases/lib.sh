@@ -134,7 +134,7 @@ guest()
 	local rc
 	while [ "$1" != -- ]; do options+=("$1"); shift; done
 	shift
-	"$vm/run" --kernel "${KERNEL:-6.12}" --driver "${DRIVER:-ours}" --share "$work/share" --timeout 360 \
+	"${VM_RUN:-$vm/run}" --kernel "${KERNEL:-6.12}" --driver "${DRIVER:-ours}" --share "$work/share" --timeout 360 \
 		--env "DRIVER=${DRIVER:-ours}" --env "SOAK=${SOAK:-}" "${options[@]}" -- /bin/bash "$case_file" "$@"
 	rc=$?
 	case $rc in
