@@ -568,7 +568,10 @@ static void virtblk_answered(struct virtblk_vq *vq)
 	blk_mq_start_stopped_hw_queue(vq->hctx, true);
 }
 
-/* A virtqueue's interrupt. */
+/**
+ * virtblk_interrupt() - a virtqueue's interrupt
+ * @vring:	which one
+ */
 void virtblk_interrupt(struct virtqueue *vring)
 {
 	struct virtblk *vblk = vring->vdev->priv;
@@ -598,7 +601,7 @@ void virtblk_interrupt(struct virtqueue *vring)
  * @qid:	which virtqueue
  * @iob:	batch of the caller's, or NULL
  *
- * Returns how many were found.
+ * Return: how many were found.
  */
 int virtblk_reap(struct virtblk *vblk, unsigned int qid,
 		 struct io_comp_batch *iob)
@@ -620,7 +623,12 @@ int virtblk_reap(struct virtblk *vblk, unsigned int qid,
 	return found;
 }
 
-/* Reaps all polled virtqueues, for whoever waits for the queue to drain. */
+/**
+ * virtblk_reap_polled() - reap all polled virtqueues
+ * @vblk:	the disk
+ *
+ * For whoever waits for the queue to drain: nobody else may be polling.
+ */
 void virtblk_reap_polled(struct virtblk *vblk)
 {
 	int qid = vblk->num_vqs - vblk->io_queues[HCTX_TYPE_POLL];
@@ -690,6 +698,8 @@ static bool virtblk_count_busy(struct request *req, void *data)
 /**
  * virtblk_busy() - is a request with the device?
  * @vblk:	the disk
+ *
+ * Return: true if one is that hasn't been completed.
  */
 bool virtblk_busy(struct virtblk *vblk)
 {
@@ -747,7 +757,13 @@ static size_t virtblk_page_part(const void *p, size_t left)
 	return min_t(size_t, left, PAGE_SIZE - offset_in_page(p));
 }
 
-/* How many entries virtblk_sg_fill() needs. */
+/**
+ * virtblk_sg_count() - how many entries virtblk_sg_fill() needs
+ * @buf:	from kmalloc or vmalloc
+ * @len:	bytes
+ *
+ * Return: the number of pages that @buf touches.
+ */
 unsigned int virtblk_sg_count(const void *buf, size_t len)
 {
 	return DIV_ROUND_UP(offset_in_page(buf) + len, PAGE_SIZE);
@@ -780,7 +796,7 @@ void virtblk_sg_fill(struct scatterlist *sg, void *buf, size_t len)
  * @sg:		where the answer goes; stays the caller's
  * @nr:		its segments
  *
- * Returns 0, -EIO, -EOPNOTSUPP, or -ENODEV.
+ * Return: 0, -EIO, -EOPNOTSUPP, or -ENODEV.
  */
 int virtblk_execute(struct virtblk *vblk, u32 type, u64 sector,
 		    struct scatterlist *sg, unsigned int nr)

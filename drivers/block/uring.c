@@ -1751,6 +1751,8 @@ static void virtblk_cache_limits(struct virtblk *vblk)
 /**
  * virtblk_node_add() - create /dev/vdXc0
  * @vblk:	the disk, added
+ *
+ * Return: 0, or a negative errno; the disk works without the node.
  */
 int virtblk_node_add(struct virtblk *vblk)
 {
@@ -1807,6 +1809,11 @@ void virtblk_node_del(struct virtblk *vblk)
 	vblk->node = NULL;
 }
 
+/**
+ * virtblk_node_init() - what all nodes share: numbers and the class
+ *
+ * Return: 0, or a negative errno.
+ */
 int virtblk_node_init(void)
 {
 	int err;
@@ -1821,6 +1828,9 @@ int virtblk_node_init(void)
 	return err;
 }
 
+/**
+ * virtblk_node_exit() - undo virtblk_node_init(), once no node is left
+ */
 void virtblk_node_exit(void)
 {
 	flush_work(&virtblk_later_job);

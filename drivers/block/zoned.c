@@ -17,7 +17,7 @@
  * @vblk:	the disk
  * @lim:	filled in
  *
- * Returns 0, or -ENODEV if the block layer can't work with what it says.
+ * Return: 0, or -ENODEV if the block layer can't work with what it says.
  */
 int virtblk_read_zoned_limits(struct virtblk *vblk, struct queue_limits *lim)
 {
@@ -60,6 +60,12 @@ int virtblk_read_zoned_limits(struct virtblk *vblk, struct queue_limits *lim)
 	return 0;
 }
 
+/**
+ * virtblk_revalidate_zones() - let the block layer read a zoned disk's zones
+ * @vblk:	the disk, which takes requests
+ *
+ * Return: 0, also if it isn't zoned, or a negative errno.
+ */
 int virtblk_revalidate_zones(struct virtblk *vblk)
 {
 	if (!vblk->zone_sectors)
