@@ -210,6 +210,7 @@ VIRTBLK_URING_ASSERT(__builtin_offsetof(struct virtblk_uring_cmd64, flag) == 14)
  * @max_active_zones: 0: no limit
  * @max_append_sectors: largest ZONE_APPEND
  * @write_granularity: bytes
+ * @reserved: 0
  *
  * The values equal sysfs at that moment and follow a resize.
  */
