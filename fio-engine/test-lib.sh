@@ -6,7 +6,7 @@
 # Three fios are tried: the distribution's with fio-vblk.so ("stock"), the same
 # version patched ("own") and Debian's newest patched ("newest"). The latter two
 # are there after "make fio-whole"; they start faster in a guest, so if there is
-# one of them, the distribution's does the short list only. FIOS names others.
+# one of them, the distribution's does the short list only. FIOS names those to try.
 
 # shellcheck source=SCRIPTDIR/../tests/cases/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../tests/cases/lib.sh"
@@ -39,7 +39,10 @@ each_fio() {
 	[ ! -x "$top/build/fio/own" ] || fios+=(own)
 	[ ! -x "$top/build/fio/newest" ] || fios+=(newest)
 	[ ${#fios[@]} = 1 ] || short=stock
-	[ -z "${FIOS:-}" ] || read -ra fios <<< "$FIOS"
+	if [ -n "${FIOS:-}" ]; then
+		read -ra fios <<< "$FIOS"
+		short=
+	fi
 	for fio in "${fios[@]}"; do
 		case $fio in
 		stock)

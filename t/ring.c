@@ -107,58 +107,32 @@ void ring_down(struct worker *w)
 	w->ring_up = false;
 }
 
-static void prep_range(struct worker *w, struct slot *s)
-{
-	s->range.sector = htole64(slot_byte(s, w->o) / SECTOR);
-	s->range.num_sectors = htole32(w->o->bs / SECTOR);
-	s->range.flags = 0;
-}
-
-/* Type, place, data and length of a passthrough command, in either SQE form */
 static void prep_command(struct worker *w, struct slot *s, struct io_uring_sqe *sqe)
 {
-	static const uint32_t types[OP_NR] = {
-		[OP_READ] = VIRTIO_BLK_T_IN, [OP_WRITE] = VIRTIO_BLK_T_OUT,
-		[OP_TRIM] = VIRTIO_BLK_T_DISCARD, [OP_ZEROES] = VIRTIO_BLK_T_WRITE_ZEROES,
-		[OP_FLUSH] = VIRTIO_BLK_T_FLUSH,
-	};
-	bool data = s->op == OP_READ || s->op == OP_WRITE;
-	bool vec = data && w->o->vectored;
-	uint64_t sector = data ? slot_byte(s, w->o) / SECTOR : 0;
-	uint64_t addr = 0;
-	uint32_t len = 0;
+	enum virtblk_form form = w->o->sqe64 ? VIRTBLK_SQE64 : VIRTBLK_SQE128;
+	uint32_t type = s->op == OP_READ ? VIRTIO_BLK_T_IN : VIRTIO_BLK_T_OUT;
+	uint64_t sector;
+	int fd = s->r->t->fd;
 
-	if (data) {
-		addr = (uintptr_t)(vec ? (void *)s->iov : s->buf);
-		len = vec ? w->o->iovecs : w->o->bs;
-	} else if (s->op != OP_FLUSH) {
-		prep_range(w, s);
-		addr = (uintptr_t)&s->range;
-		len = sizeof(s->range);
+	if (s->op == OP_FLUSH) {
+		virtblk_prep_flush(sqe, form, fd);
+		return;
 	}
-	sqe->opcode = IORING_OP_URING_CMD;
-	if (data && w->o->fixedbufs) {
-		/* uring_cmd_flags; the union's name for it differs by version */
-		sqe->rw_flags = IORING_URING_CMD_FIXED;
-		sqe->buf_index = s->index;
+	sector = slot_byte(s, w->o) / SECTOR;
+	if (s->op == OP_TRIM || s->op == OP_ZEROES) {
+		s->range = virtblk_range(sector, w->o->bs / SECTOR, 0);
+		if (s->op == OP_TRIM)
+			virtblk_prep_discard(sqe, form, fd, &s->range, 1);
+		else
+			virtblk_prep_write_zeroes(sqe, form, fd, &s->range, 1);
+		return;
 	}
-	if (w->o->sqe64) {
-		struct virtblk_uring_cmd64 *cmd = (void *)sqe->cmd;
-
-		sqe->cmd_op = vec ? VIRTBLK_URING_CMD_IO64_VEC : VIRTBLK_URING_CMD_IO64;
-		sqe->addr = addr;
-		sqe->len = len;
-		cmd->type = types[s->op];
-		cmd->sector = sector;
-	} else {
-		struct virtblk_uring_cmd *cmd = (void *)sqe->cmd;
-
-		sqe->cmd_op = vec ? VIRTBLK_URING_CMD_IO_VEC : VIRTBLK_URING_CMD_IO;
-		cmd->type = types[s->op];
-		cmd->sector = sector;
-		cmd->data = addr;
-		cmd->data_len = len;
-	}
+	if (w->o->vectored)
+		virtblk_prepv(sqe, form, fd, type, sector, s->iov, w->o->iovecs);
+	else
+		virtblk_prep(sqe, form, fd, type, sector, s->buf, w->o->bs);
+	if (w->o->fixedbufs)
+		virtblk_set_fixed(sqe, s->index);
 }
 
 static void prep_block_data(struct worker *w, struct slot *s, struct io_uring_sqe *sqe)
@@ -212,17 +186,17 @@ void ring_prep(struct worker *w, struct slot *s)
 	struct io_uring_sqe *sqe = io_uring_get_sqe(&w->ring);
 
 	memset(sqe, 0, w->setup_flags & IORING_SETUP_SQE128 ? 128 : 64);
-	sqe->user_data = s->index;
-	if (!s->r) {
+	if (!s->r)
 		sqe->opcode = IORING_OP_NOP;
-		return;
-	}
-	sqe->fd = w->o->regfiles ? (int)s->r->index : s->r->t->fd;
-	sqe->flags = w->o->regfiles ? IOSQE_FIXED_FILE : 0;
-	if (s->r->t->passthrough)
+	else if (s->r->t->passthrough)
 		prep_command(w, s, sqe);
 	else
 		prep_block(w, s, sqe);
+	if (s->r) {
+		sqe->fd = w->o->regfiles ? (int)s->r->index : s->r->t->fd;
+		sqe->flags = w->o->regfiles ? IOSQE_FIXED_FILE : 0;
+	}
+	sqe->user_data = s->index;
 }
 
 /* Retry is the caller's loop: it reaps, which is what these ask for */

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # The tools: io_uring-vblk, and vblk-pattern, which tests and the demo use
 
-T_CFLAGS := -std=gnu11 -D_GNU_SOURCE -Iinclude/uapi -It \
+T_CFLAGS := -std=gnu11 -D_GNU_SOURCE -Iinclude -Iinclude/uapi -It \
 	    -DVERSION='"$(shell cat VERSION)"' $(CFLAGS) $(WARN)
 
 TOOL_OBJS := $(patsubst %,$(O)/t/%.o,io_uring-vblk options target load ring worker \
@@ -27,6 +27,7 @@ $(O)/t/vblk-pattern: $(PATTERN_OBJS)
 $(O)/t/tool-selftest: $(SELFTEST_OBJS)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lm
 
-$(O)/t/%.o: t/%.c t/tool.h include/uapi/linux/virtio_blk_uring.h VERSION t/t.mk
+$(O)/t/%.o: t/%.c t/tool.h include/virtblk_uring_helpers.h \
+		 include/uapi/linux/virtio_blk_uring.h VERSION t/t.mk
 	@mkdir -p $(@D)
 	$(CC) $(T_CFLAGS) -c -o $@ $<

@@ -93,12 +93,13 @@ static void ask_sysfs(struct target *t)
 
 static int ask_node(struct target *t)
 {
-	t->info.size = sizeof(t->info);
-	if (ioctl(t->fd, VIRTBLK_IOCTL_INFO, &t->info)) {
-		if (errno == ENOTTY || errno == EINVAL)
+	int err = -virtblk_query_info(t->fd, &t->info);
+
+	if (err) {
+		if (err == ENOTTY || err == EINVAL)
 			complain("%s: not a virtio-blk passthrough node (wanted /dev/vdXc0)", t->path);
 		else
-			complain("%s: cannot ask the disk: %s", t->path, strerror(errno));
+			complain("%s: cannot ask the disk: %s", t->path, strerror(err));
 		return -1;
 	}
 	t->bytes = t->info.capacity * SECTOR;
@@ -323,15 +324,15 @@ static int check_passthrough(const struct target *t, const struct options *o)
 		complain("%s: this kernel has no vectored registered buffers: use -B0", t->path);
 		return -1;
 	}
-	if (o->mix[OP_TRIM] && !(info->commands & 1ULL << VIRTIO_BLK_T_DISCARD)) {
+	if (o->mix[OP_TRIM] && !virtblk_accepts(info, VIRTIO_BLK_T_DISCARD)) {
 		complain("%s: the disk lacks the feature DISCARD, so no trim", t->path);
 		return -1;
 	}
-	if (o->mix[OP_ZEROES] && !(info->commands & 1ULL << VIRTIO_BLK_T_WRITE_ZEROES)) {
+	if (o->mix[OP_ZEROES] && !virtblk_accepts(info, VIRTIO_BLK_T_WRITE_ZEROES)) {
 		complain("%s: the disk lacks the feature WRITE_ZEROES, so no zeroes", t->path);
 		return -1;
 	}
-	if (o->mix[OP_FLUSH] && !(info->commands & 1ULL << VIRTIO_BLK_T_FLUSH)) {
+	if (o->mix[OP_FLUSH] && !virtblk_accepts(info, VIRTIO_BLK_T_FLUSH)) {
 		complain("%s: the disk lacks the feature FLUSH: it has no write cache to flush",
 			 t->path);
 		return -1;

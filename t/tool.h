@@ -24,7 +24,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include <linux/virtio_blk_uring.h>
+#include <virtblk_uring_helpers.h>
 
 #define TOOL		"io_uring-vblk"
 #define SECTOR		512
@@ -290,7 +290,6 @@ void report_json(FILE *f, const struct run *r);
 double syscalls_per_io(const struct counters *c);
 
 /* words.c */
-const char *status_name(uint64_t status);
 void explain_open(const char *path, int err);
 void explain_ring(const struct worker *w, int err);
 void explain_buffers(const struct worker *w, int err);

@@ -58,21 +58,13 @@ static int fail(const char *path, const char *what, int err)
 static int passthrough_io(struct job *j, uint32_t type, uint64_t at, uint32_t len)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(&j->ring);
-	struct virtblk_uring_cmd *cmd;
 	struct io_uring_cqe *cqe;
 	int ret;
 
 	if (!sqe)
 		return -EBUSY;
-	cmd = (void *)sqe->cmd;
-	memset(sqe, 0, 128);
-	sqe->opcode = IORING_OP_URING_CMD;
-	sqe->fd = j->fd;
-	sqe->cmd_op = VIRTBLK_URING_CMD_IO;
-	cmd->type = type;
-	cmd->sector = len ? at / SECTOR : 0;
-	cmd->data = len ? (uintptr_t)j->buf : 0;
-	cmd->data_len = len;
+	virtblk_prep(sqe, virtblk_form(&j->ring), j->fd, type, at / SECTOR,
+		     len ? j->buf : NULL, len);
 	ret = io_uring_submit_and_wait(&j->ring, 1);
 	if (ret < 0)
 		return ret;

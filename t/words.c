@@ -29,21 +29,6 @@ void remark(const char *fmt, ...)
 	fputc('\n', stderr);
 }
 
-const char *status_name(uint64_t status)
-{
-	switch (status) {
-	case VIRTIO_BLK_S_OK:			return "OK";
-	case VIRTIO_BLK_S_IOERR:		return "IOERR";
-	case VIRTIO_BLK_S_UNSUPP:		return "UNSUPP";
-	case VIRTIO_BLK_S_ZONE_INVALID_CMD:	return "ZONE_INVALID_CMD";
-	case VIRTIO_BLK_S_ZONE_UNALIGNED_WP:	return "ZONE_UNALIGNED_WP";
-	case VIRTIO_BLK_S_ZONE_OPEN_RESOURCE:	return "ZONE_OPEN_RESOURCE";
-	case VIRTIO_BLK_S_ZONE_ACTIVE_RESOURCE:	return "ZONE_ACTIVE_RESOURCE";
-	case VIRTBLK_URING_S_UNWRITTEN:		return "nothing (it left the status unwritten)";
-	default:				return "a status that has no meaning";
-	}
-}
-
 void explain_open(const char *path, int err)
 {
 	const char *hint = "";
@@ -177,7 +162,7 @@ void explain_io(const struct worker *w, const struct slot *s, int res, uint64_t 
 		snprintf(out + n, len - n, ": only %d bytes were done", res);
 	else if (status)
 		snprintf(out + n, len - n, ": the device answered %s (status %llu): %s%s",
-			 status_name(status), (unsigned long long)status, strerror(err),
+			 virtblk_status_name(status), (unsigned long long)status, strerror(err),
 			 io_hint(w, s, err, status));
 	else
 		snprintf(out + n, len - n, ": %s%s", strerror(err), io_hint(w, s, err, status));
