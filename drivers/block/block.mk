@@ -7,15 +7,17 @@ KVERS	:= $(notdir $(patsubst %/build,%,$(wildcard /lib/modules/*/build)))
 KVER	?= $(KVERS)
 
 #: make module         builds build/KVER/virtio_blk.ko; KVER=RELEASE, default: every kernel with headers; W=1 for warnings
+#:                     (UNTRIED=1: also for a kernel newer than those it was tried with)
 module: $(KVER:%=$(O)/%/virtio_blk.ko)
 	@test -n "$(strip $(KVER))" || { echo "No kernel headers under /lib/modules: install linux-headers-amd64, or linux-headers-6.12-amd64" >&2; exit 1; }
 
 # A debug kernel built here is no installed release.
 kdir = $(if $(filter debug kcsan builtin,$(1)),$(CURDIR)/$(O)/$(1)/linux,/lib/modules/$(1)/build)
 
-driver-src := $(wildcard drivers/block/*.c drivers/block/*.h) drivers/block/Kbuild drivers/block/probe.sh include/uapi/linux/virtio_blk_uring.h VERSION
+driver-src := $(wildcard drivers/block/*.c drivers/block/*.h) drivers/block/Kbuild drivers/block/probe.sh drivers/block/kernel-range.sh include/uapi/linux/virtio_blk_uring.h VERSION
 
 $(O)/%/virtio_blk.ko: $(driver-src)
+	@drivers/block/kernel-range.sh $(call kdir,$*)
 	@mkdir -p $(O)/$*/module/drivers/block
 	@cp $(filter drivers/%,$^) $(O)/$*/module/drivers/block/
 	@cp VERSION $(O)/$*/module/

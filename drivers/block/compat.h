@@ -11,7 +11,6 @@
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
 #include <linux/hdreg.h>
-#include <linux/version.h>
 #include <linux/virtio_blk.h>
 #include <linux/virtio_config.h>
 #if IS_ENABLED(CONFIG_IO_URING)
@@ -24,10 +23,6 @@
 #endif
 #ifdef HAVE_BLK_MQ_VIRTIO_H
 #include <linux/blk-mq-virtio.h>
-#endif
-
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 1, 0)
-#error "virtio_blk with passthrough needs Linux 6.1 or newer (tried up to 7.3)"
 #endif
 
 /*

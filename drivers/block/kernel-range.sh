@@ -1,0 +1,50 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Can the driver be built for the kernel whose build tree is KDIR? Says why not
+# in one sentence, instead of the errors a compiler would find. This is the one
+# place that declares the range; what differs within it only probe.sh and
+# compat.h know.
+set -u
+
+oldest=6.1
+newest=7.3	# the newest it was built for
+wanted="BLOCK VIRTIO IO_URING SG_POOL"
+
+usage="usage: kernel-range.sh KDIR | --range
+UNTRIED=1 in the environment lets kernels newer than $newest pass."
+
+# 6.12.117+deb12-amd64 as 6012, which compares
+number()
+{
+	echo "$1" | sed -n 's/^\([0-9]\{1,\}\)\.\([0-9]\{1,\}\).*/\1 \2/p' | awk '{ print $1 * 1000 + $2 }'
+}
+
+no()
+{
+	echo "virtblk-uring can't be built for $*." >&2
+	exit 1
+}
+
+case ${1:-} in
+--range) echo "$oldest $newest"; exit ;;
+-h|--help) echo "$usage"; exit ;;
+''|-*) echo "$usage" >&2; exit 2 ;;
+esac
+kdir=$1
+conf=$kdir/include/config/auto.conf
+
+release=$(cat "$kdir/include/config/kernel.release" 2>/dev/null)
+version=$(number "$release")
+if [ ! -e "$conf" ] || [ -z "$version" ]; then
+	no "the kernel of $kdir: no prepared headers are there; install the package linux-headers-RELEASE, or run make modules_prepare in a kernel tree"
+fi
+[ "$version" -ge "$(number $oldest)" ] ||
+	no "Linux $release: it needs Linux $oldest to $newest"
+if [ "$version" -gt "$(number $newest)" ] && [ -z "${UNTRIED:-}" ]; then
+	no "Linux $release: it knows Linux $oldest to $newest; UNTRIED=1 tries all the same"
+fi
+for option in $wanted; do
+	grep -q "^CONFIG_$option=[ym]" "$conf" ||
+		no "Linux $release: that kernel is configured without CONFIG_$option"
+done

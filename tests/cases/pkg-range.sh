@@ -1,0 +1,82 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# A kernel the driver isn't for gets one sentence that says why, from make module
+# and from kbuild itself (as DKMS starts it), and not a compiler's errors.
+set -u
+# shellcheck source=SCRIPTDIR/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+range=$top/drivers/block/kernel-range.sh
+
+# build_tree RELEASE [OPTION…]: what a kernel's headers say of themselves
+build_tree()
+{
+	local dir=$work/$1 option
+	mkdir -p "$dir/include/config"
+	echo "$1" >"$dir/include/config/kernel.release"
+	shift
+	for option in "$@"; do echo "CONFIG_$option"; done >"$dir/include/config/auto.conf"
+	echo "$dir"
+}
+
+# module DIR…: what make module says with DIR as the kernel's headers
+module()
+{
+	local dir=$1
+	shift
+	make -C "$top" --no-print-directory module KVER=none O="$work/build" kdir="$dir" "$@" 2>&1
+}
+
+# refusal NAME DIR WORDS: two lines, ours with the words and make's last one
+refusal()
+{
+	local out
+	out=$(module "$2")
+	check "$1-two-lines" "$(grep -vc '^make' <<<"$out") of $(grep -c . <<<"$out")" "1 of 2"
+	works "$1-in-words" grep -q -- "$3" <<<"$out"
+}
+
+# The installed headers, by links, but for one line of the configuration.
+without()
+{
+	local real
+	real=$(printf '%s\n' /lib/modules/"${KERNEL:-6.12}"*/build | sort -V | tail -n 1)
+	real=$(realpath "$real")
+	mkdir "$work/without" && ln -s "$real"/* "$work/without" || return
+	rm "$work/without/include"
+	mkdir "$work/without/include" && ln -s "$real"/include/* "$work/without/include" || return
+	rm "$work/without/include/config"
+	mkdir "$work/without/include/config" && cp "$real/include/config/kernel.release" "$work/without/include/config" || return
+	sed "/^CONFIG_$1=/d" "$real/include/config/auto.conf" >"$work/without/include/config/auto.conf"
+}
+
+from_kbuild()
+{
+	local out
+	without IO_URING || { fail kbuild-refuses "no copy of the headers" "one"; return; }
+	mkdir -p "$work/src/drivers"
+	cp -r "$top/include" "$top/VERSION" "$work/src"
+	cp -r "$top/drivers/block" "$work/src/drivers"
+	out=$(make -C "$work/without" M="$work/src/drivers/block" modules 2>&1)
+	works kbuild-refuses-in-words grep -q 'configured without CONFIG_IO_URING' <<<"$out"
+	check kbuild-compiles-nothing "$(find "$work/src" -name '*.o' | wc -l)" 0
+}
+
+host()
+{
+	local all=(BLOCK=y VIRTIO=m IO_URING=y SG_POOL=y) oldest newest
+	read -r oldest newest < <("$range" --range)
+	works range-is-told test -n "$newest"
+	works oldest-taken "$range" "$(build_tree "$oldest.0" "${all[@]}")"
+	works newest-taken "$range" "$(build_tree "$newest.99-custom" "${all[@]}")"
+	refusal old "$(build_tree 5.10.0-40-amd64 "${all[@]}")" "Linux 5.10.0-40-amd64: it needs Linux $oldest to $newest"
+	refusal new "$(build_tree 99.1.0 "${all[@]}")" 'UNTRIED=1'
+	works new-by-wish env UNTRIED=1 "$range" "$work/99.1.0"
+	refusal no-uring "$(build_tree 6.6.0-a "${all[@]/IO_URING*/NET=y}")" 'without CONFIG_IO_URING'
+	refusal no-virtio "$(build_tree 6.6.0-b "${all[@]/VIRTIO*/NET=y}")" 'without CONFIG_VIRTIO'
+	refusal no-headers "$work/nowhere" 'linux-headers'
+	from_kbuild
+}
+
+case_main "$@"
