@@ -627,7 +627,7 @@ static int virtblk_alloc_disk(struct virtblk *vblk)
 	if (IS_ERR(disk))
 		return PTR_ERR(disk);
 
-	err = virtblk_disk_name("vd", vblk->index, disk->disk_name);
+	err = virtblk_disk_name(virtblk_prefix(), vblk->index, disk->disk_name);
 	if (err) {
 		put_disk(disk);
 		return err;
@@ -846,12 +846,6 @@ static int __maybe_unused virtblk_restore(struct virtio_device *vdev)
 
 /* ---- module ---- */
 
-static const struct virtio_device_id virtblk_ids[] = {
-	{ VIRTIO_ID_BLOCK, VIRTIO_DEV_ANY_ID },
-	{ }
-};
-MODULE_DEVICE_TABLE(virtio, virtblk_ids);
-
 static const unsigned int virtblk_features[] = {
 	/* what legacy devices have, VIRTBLK_LEGACY_FEATURES of them */
 	VIRTIO_BLK_F_SEG_MAX, VIRTIO_BLK_F_SIZE_MAX, VIRTIO_BLK_F_GEOMETRY,
@@ -869,7 +863,7 @@ static const unsigned int virtblk_features[] = {
 #define VIRTBLK_LEGACY_FEATURES	12
 
 static struct virtio_driver virtblk_driver = {
-	.driver.name			= KBUILD_MODNAME,
+	.driver.name			= virtblk_name,
 	.driver.owner			= THIS_MODULE,
 	.id_table			= virtblk_ids,
 	.feature_table			= virtblk_features,
@@ -893,11 +887,14 @@ static int __init virtblk_init(void)
 {
 	int err;
 
+	err = virtblk_flavour_init(&virtblk_driver.driver);
+	if (err)
+		return err;
 	virtblk_wq = alloc_workqueue("virtio-blk", COMPAT_WQ_PERCPU, 0);
 	if (!virtblk_wq)
 		return -ENOMEM;
 
-	virtblk_major = register_blkdev(0, "virtblk");
+	virtblk_major = register_blkdev(0, virtblk_blkdev_name);
 	if (virtblk_major < 0) {
 		err = virtblk_major;
 		goto err_destroy_wq;
@@ -913,7 +910,7 @@ static int __init virtblk_init(void)
 err_node_exit:
 	virtblk_node_exit();
 err_unregister_blkdev:
-	unregister_blkdev(virtblk_major, "virtblk");
+	unregister_blkdev(virtblk_major, virtblk_blkdev_name);
 err_destroy_wq:
 	destroy_workqueue(virtblk_wq);
 	return err;
@@ -924,7 +921,7 @@ static void __exit virtblk_exit(void)
 {
 	unregister_virtio_driver(&virtblk_driver);
 	virtblk_node_exit();
-	unregister_blkdev(virtblk_major, "virtblk");
+	unregister_blkdev(virtblk_major, virtblk_blkdev_name);
 	destroy_workqueue(virtblk_wq);
 	ida_destroy(&virtblk_index_ida);
 }

@@ -1716,7 +1716,7 @@ static struct attribute *virtblk_node_attrs[] = {
 ATTRIBUTE_GROUPS(virtblk_node);
 
 static struct class virtblk_class = {
-	.name = "vblk-generic",
+	.name = virtblk_class_name,
 };
 
 static void virtblk_node_release(struct device *dev)

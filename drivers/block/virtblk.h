@@ -6,6 +6,8 @@
  *	queue.c	requests against the virtqueue, for every kind of request
  *	uring.c	/dev/vdXc0: passthrough commands by io_uring
  *	zoned.c	zoned devices
+ *	flavour-*.c	names, and which devices: the only thing in which
+ *		virtio_blk.ko and virtblk_uring.ko differ
  *
  * A passthrough command passes eight stages; the functions carry the numbers:
  *
@@ -260,6 +262,14 @@ int virtblk_revalidate_zones(struct virtblk *vblk);
 #else
 static inline int virtblk_revalidate_zones(struct virtblk *vblk) { return 0; }
 #endif
+
+/* flavour-replace.c, flavour-beside.c */
+extern const char virtblk_name[];
+extern const char virtblk_blkdev_name[];
+extern const char virtblk_class_name[];
+extern const struct virtio_device_id virtblk_ids[];
+const char *virtblk_prefix(void);
+int virtblk_flavour_init(struct device_driver *driver);
 
 /* uring.c */
 #if IS_ENABLED(CONFIG_IO_URING)
