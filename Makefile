@@ -16,7 +16,7 @@ help:
 .PHONY: all help clean
 .DELETE_ON_ERROR:
 
-include $(wildcard drivers/*/*.mk t/*.mk tests/*.mk tests/*/*.mk fio-engine/*.mk examples/*.mk packaging/*.mk)
+include $(wildcard drivers/*/*.mk t/*.mk tests/*.mk tests/*/*.mk fio-engine/*.mk examples/*.mk packaging/*.mk Documentation/*.mk)
 
 #: make clean          removes build/
 clean:
