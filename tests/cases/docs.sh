@@ -20,12 +20,13 @@ notices()
 	git archive HEAD | tar -x -C "$tree"
 	cp -r Documentation README.md man CHANGELOG.md "$tree"
 	sed -i "$script" "$tree/$file"
-	check "notices-$name" "$("$tree/Documentation/check" | grep -oE "^FAIL docs-$name:")" "FAIL docs-$name:"
+	check "notices-$name" "$("$tree/Documentation/check" "$name" | grep -oE "^FAIL docs-$name:")" "FAIL docs-$name:"
 }
 
 work_folder
 if git rev-parse -q --verify HEAD >/dev/null 2>&1; then
 	notices links README.md 's/contract\.md)/contracts.md)/'
+	notices figures-name-their-command README.md '/^.tests.bench.meter/d;s/^row; without.*//'
 	notices tool-options man/io_uring-vblk.1 '/sqe64/d'
 	notices quoted-messages Documentation/faq.md 's/^### `No kernel headers/### `No kernel header files/'
 
