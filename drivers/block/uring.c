@@ -745,6 +745,7 @@ static int virtblk_get_pieces(const struct virtblk *vblk,
 		kfree(p);
 		return err;
 	}
+	cmd->len = total;
 	*pieces = p;
 	return 0;
 }
@@ -770,18 +771,13 @@ static int virtblk_pin_vec(const struct virtblk *vblk, struct virtblk_cmd *cmd,
 			   bool compat, struct virtblk_buf *buf)
 {
 	struct virtblk_piece *pieces;
-	u32 nr = cmd->len, i;
-	u64 total = 0;
+	u32 nr = cmd->len;
 	int err;
 
 	err = virtblk_get_pieces(vblk, cmd, compat, &pieces);
 	if (err)
 		return err;
-	for (i = 0; i < nr; i++)
-		total += pieces[i].len;
-	cmd->len = total;
-	err = 0;
-	if (total)
+	if (cmd->len)
 		err = virtblk_set_map(vblk, cmd,
 				      virtblk_pin_user(vblk, cmd, pieces, nr),
 				      buf);
