@@ -31,6 +31,11 @@ module_param(queue_depth, uint, 0444);
 MODULE_PARM_DESC(queue_depth,
 		 "Requests per queue; 0: as many as the ring takes");
 
+static bool direct_descriptors;
+module_param(direct_descriptors, bool, 0444);
+MODULE_PARM_DESC(direct_descriptors,
+		 "Every segment takes a slot of the ring, not one of a table: cheaper for small I/O, but fewer and smaller requests");
+
 static int virtblk_major;
 static DEFINE_IDA(virtblk_index_ida);
 static struct workqueue_struct *virtblk_wq;
@@ -136,6 +141,9 @@ static unsigned int virtblk_queue_depth(struct virtblk *vblk)
 
 	if (queue_depth)
 		return queue_depth;
+	/* A read or write takes three slots at least: no tag that finds none. */
+	if (direct_descriptors)
+		return max(free / 3, 1u);
 	/* Without indirect descriptors a request takes two or more slots. */
 	if (!virtio_has_feature(vblk->vdev, VIRTIO_RING_F_INDIRECT_DESC))
 		return max(free / 2, 1u);
@@ -862,6 +870,14 @@ static const unsigned int virtblk_features[] = {
 
 #define VIRTBLK_LEGACY_FEATURES	12
 
+/* Before the features are settled: what is taken back here isn't negotiated. */
+static int virtblk_validate(struct virtio_device *vdev)
+{
+	if (direct_descriptors)
+		__virtio_clear_bit(vdev, VIRTIO_RING_F_INDIRECT_DESC);
+	return 0;
+}
+
 static struct virtio_driver virtblk_driver = {
 	.driver.name			= virtblk_name,
 	.driver.owner			= THIS_MODULE,
@@ -870,6 +886,7 @@ static struct virtio_driver virtblk_driver = {
 	.feature_table_size		= ARRAY_SIZE(virtblk_features),
 	.feature_table_legacy		= virtblk_features,
 	.feature_table_size_legacy	= VIRTBLK_LEGACY_FEATURES,
+	.validate			= virtblk_validate,
 	.probe				= virtblk_probe,
 	.remove				= virtblk_remove,
 	.config_changed			= virtblk_config_changed,

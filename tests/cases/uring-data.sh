@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Data by passthrough, by block and in the image file is the same, on disks of
-# every kind: large, 4096-byte blocks, small rings, legacy, packed, qcow2.
+# every kind: large, 4096-byte blocks, small rings, legacy, packed, qcow2; the
+# last without indirect descriptors, by the driver's parameter.
 #~ also 6.1
 #~ timeout 400
 # shellcheck disable=SC2317 # the functions are called by name
@@ -14,6 +15,15 @@ set -u
 
 kinds=(big small4k legacy packed qcow2)
 
+# Nothing of the table is left to see, and no more tags than the ring has room for.
+direct()
+{
+	reload poll_queues=1 direct_descriptors=1
+	none_scheduler
+	check direct-descriptors-negotiated "$(cut -c 29 /sys/block/vde/device/features)" 0
+	check direct-descriptors-tags "$(cat /sys/block/vde/mq/0/nr_tags)" 85
+}
+
 inside()
 {
 	local i=0 k
@@ -21,6 +31,7 @@ inside()
 	none_scheduler
 	for k in "${kinds[@]}"; do
 		[ "$i" -lt 2 ] || export PAIRS=few
+		[ "$k" != qcow2 ] || direct
 		# shellcheck disable=SC2059 # the letter of the i-th disk
 		program data "data-$k" "vd$(printf "\\$(printf %o $((97 + i)))")"
 		i=$((i + 1))
@@ -41,7 +52,7 @@ host()
 		--disk "raw:$work/small4k,serial=scratch-small4k,bs=4096,queues=1,qsize=16,discard" \
 		--disk "raw:$work/legacy,serial=scratch-legacy,legacy,queues=2,qsize=64" \
 		--disk "raw:$work/packed,serial=scratch-packed,packed,queues=2,qsize=128,iothread" \
-		--disk "qcow2:$work/qcow2,serial=scratch-qcow2,queues=2,discard" \
+		--disk "qcow2:$work/qcow2,serial=scratch-qcow2,queues=2,qsize=256,discard" \
 		-- inside
 	qemu-img convert -O raw "$work/qcow2" "$work/qcow2.raw" || exit 1
 	mv "$work/qcow2.raw" "$work/qcow2"
