@@ -39,6 +39,7 @@ LOADS = [
 DEEP = [load for load in LOADS if load.row.depth > 1]
 BLOCK_MUST, BLOCK_AIM = 1.00, 0.90
 KICK_TOLERANCE = 1.05
+REPEAT_MISSED = 5
 
 # The same goals, with this much room, in other surroundings
 VARIANT_ROOM = 0.02
@@ -52,6 +53,9 @@ NOT_DEARER = [
     Row(depth=8, batch=4, size=1 << 20, huge=True, ios=250),
     Row(vec=1, ios=IOS), Row(size=16384, vec=4, ios=IOS), Row(size=65536, vec=16, ios=1000),
 ]
+
+# What the parameter saves that trades large and many requests for cheap ones
+DIRECT = [row.change(params='direct_descriptors=1') for row in (QD32.change(fixed=True), QD32)]
 
 FLOOR = Row(driver='stock', path='nop', ios=IOS)
 ROUND_TRIP = Row(depth=1, batch=1, fixed=True, ios=IOS)
