@@ -22,7 +22,7 @@ dist-check: dist
 	rm -rf $(O)/dist
 	mkdir -p $(O)/dist
 	tar -C $(O)/dist -xzf $(O)/$(DIST).tar.gz
-	+$(MAKE) -C $(O)/dist/$(DIST) O=build module tools $(if $(filter command line environment,$(origin KVER)),KVER="$(KVER)")
+	+$(MAKE) -C $(O)/dist/$(DIST) module tools $(if $(filter command line environment,$(origin KVER)),KVER="$(KVER)")
 	rm -rf $(O)/dist
 
 .PHONY: docs-check dist dist-check
