@@ -8,7 +8,7 @@ FIO_DEPS	:= $(wildcard $(FIO_ENGINE)/vblk*.[ch] $(FIO_ENGINE)/preload.c \
 			$(FIO_ENGINE)/patches/*/*.patch) \
 			include/uapi/linux/virtio_blk_uring.h
 
-.PHONY: fio fio-whole
+.PHONY: fio fio-whole sanitized
 
 #: make fio            fio-vblk.so, cmd_type=vblk for the fio that is installed
 fio: $(O)/fio/fio-vblk.so
@@ -27,3 +27,14 @@ $(O)/fio/own: $(FIO_DEPS)
 $(O)/fio/newest: $(FIO_DEPS)
 	$(FIO_ENGINE)/build --whole --suite sid newest $(O)/fio > $@.path
 	ln -sfn "$$(cat $@.path)" $@
+
+# For tests: built with the address, leak and undefined-behaviour checkers
+SANITIZE := -fsanitize=address,undefined -fno-omit-frame-pointer
+
+sanitized: $(O)/sanitized/fio/fio-vblk.so sanitized-tool
+
+$(O)/sanitized/fio/fio-vblk.so: $(FIO_DEPS) | $(O)/fio/fio-vblk.so
+	@mkdir -p $(@D)
+	ln -sfn ../../fio/src $(@D)/src
+	ASAN_OPTIONS=verify_asan_link_order=0 CFLAGS_EXTRA="$(SANITIZE)" \
+		$(FIO_ENGINE)/build installed $(@D)

@@ -10,6 +10,8 @@
 
 # shellcheck source=SCRIPTDIR/../tests/cases/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../tests/cases/lib.sh"
+# shellcheck source=SCRIPTDIR/../t/probe.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../t/probe.sh"
 
 # Host: the folder for images that the guest sees as $VM_SCRATCH, and the engine
 fio_host() {
@@ -75,6 +77,37 @@ modern() {
 run() {
 	timeout -k 5 "${FIO_TIMEOUT:-90}" "${fio_cmd[@]}" --name=t \
 		--ioengine="$engine" --cmd_type=vblk "$@" > "$fio_log" 2>&1
+}
+
+# A job file, as it stands: the distribution's fio with the engine preloaded
+run_job() {
+	local preload=''
+	[ "$fio" != stock ] || preload=$top/build/fio/fio-vblk.so
+	LD_PRELOAD=$preload timeout -k 5 120 "${fio_cmd[@]}" "$@" > "$fio_log" 2>&1
+}
+
+# The example job examples/fio/NAME.fio, cut short, on another disk
+example_job() {
+	sed -e 's/^runtime=.*/runtime=1/' -e "s|/dev/vda|/dev/${2:-vda}|" \
+		"$top/examples/fio/$1.fio" > "/tmp/$1.fio"
+	run_job "/tmp/$1.fio"
+}
+
+# commands NAME CONDITION [options]: it works, and every command that reached
+# the driver meanwhile fulfils the condition, in awk's words on the fields of
+# probe_commands (t/probe.sh)
+commands() {
+	local name=$1 condition=$2 all bad
+	shift 2
+	probe_clear
+	fio_works "$name" "$@" || return
+	read -r all bad < <(probe_commands | probe_all "$condition")
+	if [ "$all" -ge 32 ] && [ "$bad" = 0 ]; then
+		pass "$name-at-the-driver-$fio"
+	else
+		fail "$name-at-the-driver-$fio" "$bad of $all otherwise" \
+			"at least 32 with $condition"
+	fi
 }
 
 # What fio said about a failure, in one line

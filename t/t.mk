@@ -31,3 +31,9 @@ $(O)/t/%.o: t/%.c t/tool.h include/virtblk_uring_helpers.h \
 		 include/uapi/linux/virtio_blk_uring.h VERSION t/t.mk
 	@mkdir -p $(@D)
 	$(CC) $(T_CFLAGS) -c -o $@ $<
+
+# With the address, leak and undefined-behaviour checkers, for tests
+.PHONY: sanitized-tool
+sanitized-tool:
+	@$(MAKE) --no-print-directory O=$(O)/sanitized $(O)/sanitized/t/io_uring-vblk \
+		CFLAGS="-O1 -g -fsanitize=address,undefined"

@@ -40,14 +40,14 @@ run()
 	case " $* " in *" --json "*) [ -z "${VM_SCRATCH:-}" ] || cp "$outdir/out" "$VM_SCRATCH/$((++outputs)).json" ;; esac
 }
 outputs=0 outdir=/tmp
-said() { tr '\n' ' ' <"$outdir/err"; }
+err_line() { tr '\n' ' ' <"$outdir/err"; }
 
 works()		# NAME COMMAND…
 {
 	local name=$1
 	shift
 	run "$@"
-	if [ $status -eq 0 ]; then pass "$name"; else fail "$name" "status $status: $(said)" "status 0"; fi
+	if [ $status -eq 0 ]; then pass "$name"; else fail "$name" "status $status: $(err_line)" "status 0"; fi
 }
 # Refused in one line that says what to do, status 1
 refused()	# NAME REGEX COMMAND…
@@ -58,7 +58,7 @@ refused()	# NAME REGEX COMMAND…
 	if [ $status -eq 1 ] && [[ $err =~ $regex ]] && [ "$(wc -l <"$outdir/err")" -eq 1 ]; then
 		pass "$name"
 	else
-		fail "$name" "status $status, $(wc -l <"$outdir/err") lines: $(said)" "status 1 and a line like '$regex'"
+		fail "$name" "status $status, $(wc -l <"$outdir/err") lines: $(err_line)" "status 1 and a line like '$regex'"
 	fi
 }
 # The first value of that name in the tool's JSON in $out. Python would take a

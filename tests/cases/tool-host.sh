@@ -11,11 +11,22 @@ self=$(realpath "$0")
 host_prepare
 make -s build/t/tool-selftest && build/t/tool-selftest || failed=1
 
-if ! make -s "O=$work/build" CFLAGS="-O1 -g -fsanitize=address,undefined" tool >"$work/log" 2>&1; then
+# The options that a text names: of --help, and of the manual page's OPTIONS
+options_of() { grep -oE -- '(^|[^A-Za-z0-9-])--?[A-Za-z][a-z0-9-]*' | grep -oE -- '--?[A-Za-z].*' | sed -E 's/^(-[A-Za-z])[01]$/\1/' | sort -u; }
+"$tool" --help | sed '/^Usage/,/^$/d; /^N may/d' | sed -E 's/e\.g\. .*//' | options_of >"$work/help"
+sed -n '/^\.SH OPTIONS/,/^\.SH EXIT/{/^\.TP/{n;p}}' man/io_uring-vblk.1 |
+	sed -E 's/\\f.//g; s/\\//g' | options_of >"$work/man"
+equal tool-man-page-has-help-options "$(diff "$work/help" "$work/man" | grep '^[<>]' | tr '\n' ' ')" ""
+between tool-help-options "$(wc -l <"$work/help")" 40 70
+if command -v groff >/dev/null; then
+	equal tool-man-page "$(groff -t -man -Tutf8 -ww man/io_uring-vblk.1 2>&1 >/dev/null)" ""
+fi
+
+if ! make -s sanitized-tool >"$work/log" 2>&1; then
 	skip tool-checkers "this compiler has no sanitizers: $(tail -n 1 "$work/log")"
 	exit $failed
 fi
-tool=$work/build/t/io_uring-vblk
+tool=$top/build/sanitized/t/io_uring-vblk
 export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=halt_on_error=1
 truncate -s 16M "$work/file"
 
