@@ -268,7 +268,20 @@ extern const char virtblk_name[];
 extern const char virtblk_blkdev_name[];
 extern const char virtblk_class_name[];
 extern const struct virtio_device_id virtblk_ids[];
+
+/**
+ * virtblk_prefix() - what the names of this flavour's disks begin with
+ *
+ * Return: the letters.
+ */
 const char *virtblk_prefix(void);
+
+/**
+ * virtblk_flavour_init() - what a flavour does before its driver is registered
+ * @driver:	about to be registered
+ *
+ * Return: 0, or a negative errno: then the module isn't loaded.
+ */
 int virtblk_flavour_init(struct device_driver *driver);
 
 /* uring.c */
