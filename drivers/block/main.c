@@ -182,6 +182,9 @@ static int virtblk_read_segments(struct virtblk *vblk, struct queue_limits *lim)
 	lim->max_segments = seg_max;
 
 	virtblk_read_if(vdev, VIRTIO_BLK_F_SIZE_MAX, size_max, &size_max);
+	/* QEMU's storage daemon says 0 behind vhost-user, and means no limit. */
+	if (!size_max)
+		size_max = BLK_MAX_SEGMENT_SIZE;
 	lim->max_segment_size = min_t(size_t, size_max,
 				      virtio_max_dma_size(vdev));
 	if (lim->max_segment_size < PAGE_SIZE) {

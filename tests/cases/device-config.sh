@@ -59,6 +59,15 @@ size_max_small()
 	dev_down
 }
 
+# What QEMU's storage daemon offers by vhost-user: no limit
+size_max_zero()
+{
+	dev_up zero --feature size_max --set size_max=0
+	is "max_segment_size" "$(sys queue/max_segment_size)" 65536
+	is "reading" "$(read4k 0)" ok
+	dev_down
+}
+
 # A segment below a page cannot be kept by the block layer: no disk, or a disk
 # that never sends more than asked for
 size_max_tiny()
@@ -296,6 +305,7 @@ inside()
 	try V16-seg-max-0 seg_max_zero
 	try V16-seg-max-3 seg_max_small
 	try size-max-4096 size_max_small
+	try size-max-0 size_max_zero
 	unless_stock size-max-512 size_max_tiny "warns about a segment below a page"
 	try V18-block-size-bad block_size_bad
 	try V18-block-size-good block_size_good
