@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC1091,SC2034,SC2086,SC2154
+about="QEMU's virtio-blk-pci as it comes: its main loop serves, two queues"
+can="node poll flush discard zeroes id resize remove"
+params="poll_queues=1"
+up_host() { qemu_disk ",queues=2"; }
+server_tids() { qemu_tids; }

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC1091,SC2034,SC2086,SC2154
+about="ublk: a server of ours in the guest, by io_uring"
+group=block
+where=guest
+can="flush discard zeroes remove"
+absent() { modinfo -k "$krel" ublk_drv >/dev/null 2>&1 || echo "kernel $krel has no ublk"; }
+ublk_serve()	# FILE
+{
+	modprobe ublk_drv || return
+	"$bin/ublk" add -q 2 "$1" >"$run/ublk.out" 2>"$run/ublk.log" &
+	server="$! $server" ublk=$! disk=ublkb0
+	local i
+	for ((i = 0; i < 200; i++)); do [ -s "$run/ublk.out" ] && return; sleep 0.05; done
+	cat "$run/ublk.log" >&2
+	return 1
+}
+up() { server=; ublk_serve "$image"; }
+remove() { "$bin/ublk" stop 0; }
+down() { remove; wait $ublk; "$bin/ublk" del 0; }
