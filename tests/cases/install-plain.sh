@@ -21,14 +21,16 @@ pretend_build()
 	done
 }
 
+man_pages() { local f; for f in "$top"/man/*.[1-9]; do echo "$1/share/man/man${f##*.}/${f##*/}"; done; }
+
 wanted()	# PREFIX
 {
 	local p=$1
+	# shellcheck disable=SC2046 # a list of words
 	printf '.%s\n' /lib/modules/{6.6.1-a,6.12.3+x-b}/updates/{virtio_blk,virtblk_uring}.ko \
 		/lib/udev/rules.d/60-virtio-blk-uring.rules "$p"/sbin/virtblk-move "$p"/bin/io_uring-vblk \
 		"$p"/lib/virtio-blk-uring/fio-vblk.so "$p"/include/linux/virtio_blk_uring.h \
-		"$p"/include/virtblk_uring_helpers.h "$p"/share/man/man1/io_uring-vblk.1 \
-		"$p"/share/man/man4/virtio_blk_uring.4 "$p"/share/man/man8/virtblk-move.8 \
+		"$p"/include/virtblk_uring_helpers.h $(man_pages "$p") \
 		"$p"/share/doc/virtio-blk-uring/examples/{61-virtblk-move.rules,virtio-blk-uring.conf} | sort | paste -sd' '
 }
 
