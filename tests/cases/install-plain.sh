@@ -51,6 +51,26 @@ round()	# NAME PREFIX [VARIABLE]
 	rm -rf "$work/root"
 }
 
+# The two commands as README has them, without DESTDIR, in a view of the machine
+# whose changes go to memory.
+live()
+{
+	local rel
+	mount -t tmpfs over "$1" && mkdir "$1/up" "$1/work" &&
+		mount -t overlay -o "lowerdir=/usr,upperdir=$1/up,workdir=$1/work" over /usr || exit 77
+	for rel in $(cd "$top/build" && printf '%s\n' *-*/virtblk_uring.ko | sed 's,/.*,,'); do
+		[ -e "/lib/modules/$rel" ] && break
+	done
+	works live-install make -s -C "$top" install
+	check live-modprobe-takes-ours "$(modinfo -k "$rel" -F filename virtio_blk)" "/lib/modules/$rel/updates/virtio_blk.ko"
+	check live-beside-is-found "$(modinfo -k "$rel" -F filename virtblk_uring)" "/lib/modules/$rel/updates/virtblk_uring.ko"
+	check live-no-other-alias "$(modprobe -S "$rel" -R virtio:d00000002v00001AF4)" virtio_blk
+	check live-tool "$(io_uring-vblk --version | grep -c "$(cat "$top/VERSION")")" 1
+	works live-uninstall make -s -C "$top" uninstall
+	check live-in-tree-again "$(modinfo -k "$rel" -F filename virtio_blk | sed 's,.*/kernel/,,')" drivers/block/virtio_blk.ko
+	check live-nothing-left "$(cd "$1/up" && find . \( -name '*virtblk*' -o -name '*virtio?blk*' -o -name '*uring*' -o -name 'fio-vblk*' \) -type f | paste -sd' ')" ""
+}
+
 host()
 {
 	local out
@@ -61,6 +81,9 @@ host()
 	pretend_build
 	round default /usr/local
 	round prefix /opt/x PREFIX=/opt/x
+	make -s -C "$top" module tool >"$work/log" 2>&1 || { fail live-build "$(tail -n 2 "$work/log")" "a build"; return; }
+	mkdir "$work/over"
+	unshare -m "$case_file" live "$work/over" || [ $? != 77 ] || skip live "needs root and an overlay over /usr"
 }
 
 case_main "$@"
