@@ -60,7 +60,7 @@ host()
 	local i
 	local -a many=()
 	truncate -s 256M "$work/slow" "$work/size"
-	guest_with beside --env "URING_OPTIONS=${URING_OPTIONS:-}" --timeout 200 --params poll_queues=1 --append slub_debug=FZPU \
+	guest_with beside --env "URING_OPTIONS=${URING_OPTIONS:-}" --timeout $((200 + ${SOAK:-0} * 60)) --params poll_queues=1 --append slub_debug=FZPU \
 		--disk "raw:$work/slow,serial=scratch-slow,queues=2,iops=200" \
 		--disk "raw:$work/size,serial=scratch-size" \
 		-- inside

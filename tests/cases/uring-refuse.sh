@@ -5,6 +5,7 @@
 # that refused commands never reached the device.
 #~ also 6.1
 #~ timeout 400
+#~ soak
 # shellcheck disable=SC2317 # the functions are called by name
 set -u
 # shellcheck source=lib.sh
@@ -42,7 +43,7 @@ host()
 	scratch_image ro 1G scratch-ro
 	scratch_image b4k 1G scratch-4k
 	truncate -s 64M "$work/nodiscard" "$work/eio"
-	uring_guest --timeout 300 --params poll_queues=1 --trace 'virtio_blk_handle_*' --trace 'virtio_blk_req_complete' \
+	uring_guest --timeout $((300 + ${SOAK:-0} * 60)) --params poll_queues=1 --trace 'virtio_blk_handle_*' --trace 'virtio_blk_req_complete' \
 		--disk "raw:$work/rw,serial=scratch-rw,queues=2,discard" \
 		--disk "raw:$work/ro,serial=scratch-ro,ro" \
 		--disk "raw:$work/b4k,serial=scratch-4k,bs=4096,discard" \

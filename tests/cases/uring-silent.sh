@@ -41,7 +41,7 @@ host()
 		exit 0
 	fi
 	truncate -s 256M "$work/disk"
-	guest_with beside --env "URING_OPTIONS=${URING_OPTIONS:-}" --timeout 200 --params poll_queues=1 --append slub_debug=FZPU \
+	guest_with beside --env "URING_OPTIONS=${URING_OPTIONS:-}" --timeout $((200 + ${SOAK:-0} * 60)) --params poll_queues=1 --append slub_debug=FZPU \
 		--disk "raw:$work/disk,serial=scratch-disk,queues=2,iops=0" \
 		-- inside
 }

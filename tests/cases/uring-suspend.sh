@@ -24,7 +24,7 @@ inside()
 host()
 {
 	truncate -s 256M "$work/disk"
-	uring_guest --timeout 200 --params poll_queues=1 \
+	uring_guest --timeout $((200 + ${SOAK:-0} * 60)) --params poll_queues=1 \
 		--disk "raw:$work/disk,serial=scratch-disk,queues=2" \
 		-- inside
 }

@@ -277,7 +277,7 @@ static void *reader(void *arg)
 
 static void test_racing_readers(const void *how)
 {
-	uint64_t end = now_ms() + (soak_minutes ? 30000 : 1500);
+	uint64_t end = now_ms() + t_rounds(1500, 30000);
 	int fd = open_blk(O_RDONLY), chr = open_chr(O_RDWR);
 	char *buf = map_pages(4096);
 	uint64_t seed = 0;

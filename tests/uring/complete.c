@@ -19,12 +19,6 @@
 
 static const unsigned int irq, polled = IORING_SETUP_IOPOLL;
 
-static void need(unsigned int setup)
-{
-	if (setup & IORING_SETUP_IOPOLL && !has_poll())
-		skip("the disk has no poll queue");
-}
-
 static void want_answer(struct ring *r, const struct vcmd *c, int res,
 			uint64_t big0, const char *what)
 {
@@ -44,7 +38,7 @@ static void test_answers(const void *arg)
 	struct vcmd in, bad, out, unknown, fault;
 	struct ring r;
 
-	need(setup);
+	need_poll(setup);
 	ring_open(&r, 8, setup | IORING_SETUP_SQE128);
 	in = vcmd(fd, VIRTBLK_URING_CMD_IO, VIRTIO_BLK_T_IN, GOOD, buf, 512);
 	bad = in;
@@ -79,7 +73,7 @@ static void test_answers(const void *arg)
 static void test_mixed(const void *arg)
 {
 	unsigned int setup = *(const unsigned int *)arg;
-	unsigned int rounds = soak_minutes ? 2000 : 40, round, i;
+	unsigned int rounds = t_rounds(40, 2000), round, i;
 	char *buf = map_pages(DEPTH * 512);
 	int fd = open_chr(O_RDWR);
 	bool seen[DEPTH];
@@ -87,7 +81,7 @@ static void test_mixed(const void *arg)
 	struct ring r;
 	struct vcmd c;
 
-	need(setup);
+	need_poll(setup);
 	ring_open(&r, DEPTH, setup | WIDE);
 	for (round = 0; round < rounds; round++) {
 		memset(seen, 0, sizeof(seen));
@@ -165,9 +159,9 @@ static void test_two_pollers(const void *arg)
 	pthread_t t[3];
 	unsigned int i;
 
-	need(IORING_SETUP_IOPOLL);
+	need_poll(IORING_SETUP_IOPOLL);
 	for (i = 0; i < 3; i++) {
-		p[i] = (struct poller){ i, soak_minutes ? 3000 : 40 };
+		p[i] = (struct poller){ i, t_rounds(40, 3000) };
 		pthread_create(&t[i], NULL, poll_thread, &p[i]);
 	}
 	for (i = 0; i < 3; i++)
@@ -185,7 +179,7 @@ static void test_nothing_stale(const void *arg)
 	struct ring r;
 	struct vcmd c;
 
-	need(setup);
+	need_poll(setup);
 	ring_open(&r, 4, setup | WIDE);
 	memset((char *)r.u.cq.cqes, 0xff, 8 * 32);
 	for (i = 0; i < 64; i++) {
@@ -214,21 +208,16 @@ static void test_nothing_stale(const void *arg)
 static void test_none_fails(const void *arg)
 {
 	unsigned int setup = *(const unsigned int *)arg;
-	unsigned int rounds = soak_minutes ? 2000 : 50, round, i;
+	unsigned int rounds = t_rounds(50, 2000), round, i;
 	char *buf = map_pages(DEPTH * 4096);
 	int fd = open_chr(O_RDONLY);
 	struct answer a;
 	struct ring r;
-	struct vcmd c;
 
-	need(setup);
+	need_poll(setup);
 	ring_open(&r, DEPTH, setup | WIDE);
 	for (round = 0; round < rounds; round++) {
-		for (i = 0; i < DEPTH; i++) {
-			c = vcmd(fd, VIRTBLK_URING_CMD_IO, VIRTIO_BLK_T_IN,
-				 GOOD + 8 * i, buf + i * 4096, 4096);
-			ring_put(&r, &c);
-		}
+		ring_put_reads(&r, fd, GOOD * 512, 8, buf, DEPTH);
 		ring_submit(&r);
 		for (i = 0; i < DEPTH; i++) {
 			a = ring_take(&r);
@@ -249,7 +238,7 @@ static void test_narrow_cqes(const void *arg)
 	struct ring r;
 	struct vcmd c;
 
-	need(setup);
+	need_poll(setup);
 	ring_open(&r, 16, setup | IORING_SETUP_SQE128);
 	for (i = 0; i < 400; i++) {
 		c = vcmd(fd, VIRTBLK_URING_CMD_IO, VIRTIO_BLK_T_IN,

@@ -630,8 +630,7 @@ static void test_polled(const void *arg)
 	struct kit *k;
 	enum path p;
 
-	if (!has_poll())
-		skip("the disk has no poll queue");
+	need_poll(IORING_SETUP_IOPOLL);
 	k = kit_new(IORING_SETUP_IOPOLL);
 	n = pair_sizes(size);
 	for (p = P_IO; p < (has_io64() ? N_PATHS : P_IO64); p++)
@@ -706,12 +705,11 @@ static void test_every_cpu(const void *arg)
 	struct stress s[16];
 	pthread_t t[16];
 
-	if (setup & IORING_SETUP_IOPOLL && !has_poll())
-		skip("the disk has no poll queue");
+	need_poll(setup);
 	if (n > 4)
 		n = 4;
 	for (i = 0; i < n; i++) {
-		s[i] = (struct stress){ i, soak_minutes ? 200 : 4, setup };
+		s[i] = (struct stress){ i, t_rounds(4, 200), setup };
 		pthread_create(&t[i], NULL, stress_thread, &s[i]);
 	}
 	for (i = 0; i < n; i++)

@@ -32,12 +32,6 @@
 
 static const unsigned int irq, polled = IORING_SETUP_IOPOLL;
 
-static void need(unsigned int setup)
-{
-	if (setup & IORING_SETUP_IOPOLL && !has_poll())
-		skip("the disk has no poll queue");
-}
-
 /* ---- taking the device away and back ---- */
 
 static char virtio_name[32];	/* "virtio3" */
@@ -219,19 +213,8 @@ static void host_do(const char *what)
 
 static void put_reads(struct ring *r, int fd, char *buf, unsigned int n)
 {
-	unsigned int i;
-	struct vcmd c;
-
-	for (i = 0; i < n; i++) {
-		c = vcmd(fd, IO, VIRTIO_BLK_T_IN, PLACE / 512 + i * STRIDE,
-			 buf + i * 4096, 4096);
-		c.user_data = i;
-		ring_put(r, &c);
-	}
-	__atomic_store_n(r->u.sq.ktail, r->u.sq.sqe_tail, __ATOMIC_RELEASE);
-	r->u.sq.sqe_head = r->u.sq.sqe_tail;
-	want_res(syscall(__NR_io_uring_enter, r->u.ring_fd, n, 0, 0, NULL, 0), n,
-		 "io_uring_enter");
+	ring_put_reads(r, fd, PLACE, STRIDE, buf, n);
+	ring_enter(r);
 }
 
 /* One CQE for each: done, or -ENODEV without a word from the device */
@@ -320,7 +303,7 @@ static void test_in_flight(const void *arg)
 	struct ring r;
 	pthread_t t;
 
-	need(setup);
+	need_poll(setup);
 	ring_open(&r, DEPTH, WIDE | setup);
 	pthread_create(&t, NULL, block_reader, NULL);
 	put_reads(&r, fd, buf, DEPTH);
@@ -346,7 +329,7 @@ static void test_under_load(const void *arg)
 	struct ring r;
 	struct vcmd c = vcmd(fd, IO, VIRTIO_BLK_T_IN, PLACE / 512, buf, 4096);
 
-	need(setup);
+	need_poll(setup);
 	ring_open(&r, 8, WIDE | setup);
 	unbind_start(&rm);
 	while (!rm.done || after++ < 10) {
@@ -370,7 +353,7 @@ static void test_unreaped(const void *arg)
 	struct removal rm;
 	struct ring r;
 
-	need(polled);
+	need_poll(polled);
 	/* the latest moment the contract allows; the default is 30 s */
 	sys_write("2000", "/sys/block/%s/queue/io_timeout", disk.name);
 	ring_open(&r, DEPTH, WIDE | polled);
@@ -386,7 +369,7 @@ static void test_unreaped(const void *arg)
 static void test_ring_outlives(const void *arg)
 {
 	unsigned int setup = *(const unsigned int *)arg;
-	unsigned int rounds = soak_minutes ? 100 : 3, i;
+	unsigned int rounds = t_rounds(3, 100), i;
 	char *buf = map_pages(DEPTH * 4096);
 	long pinned = pinned_pages();
 	struct removal rm;
@@ -394,7 +377,7 @@ static void test_ring_outlives(const void *arg)
 	uint64_t begin;
 	int fd;
 
-	need(setup);
+	need_poll(setup);
 	for (i = 0; i < rounds; i++) {
 		fd = open_chr(O_RDONLY);
 		ring_open(&r, DEPTH, WIDE | setup);
@@ -416,7 +399,7 @@ static void test_ring_outlives(const void *arg)
 /* The node's descriptor lives on long after the disk (V02) */
 static void test_lifetime(const void *arg)
 {
-	uint64_t end = now_ms() + (soak_minutes ? 60000 : 2000);
+	uint64_t end = now_ms() + t_rounds(2000, 60000);
 	int fd = open_chr(O_RDWR), blk = open_blk(O_RDONLY);
 
 	unbind();
@@ -434,7 +417,7 @@ static void test_lifetime(const void *arg)
 
 static void test_held_rounds(const void *arg)
 {
-	unsigned int rounds = soak_minutes ? 500 : 8, i;
+	unsigned int rounds = t_rounds(8, 500), i;
 	int fd[4];
 
 	for (i = 0; i < rounds; i++) {
@@ -484,7 +467,7 @@ static void test_silent(const void *arg)
 	struct removal rm;
 	struct ring r;
 
-	need(setup);
+	need_poll(setup);
 	ring_open(&r, DEPTH, WIDE | setup);
 	host_do("slow");
 	put_reads(&r, fd, buf, DEPTH);
@@ -526,7 +509,7 @@ static void test_module_held(const void *arg)
 /* Nothing stays behind: the module comes and goes as often as one likes */
 static void test_module_rounds(const void *arg)
 {
-	unsigned int rounds = soak_minutes ? 200 : 4, i;
+	unsigned int rounds = t_rounds(4, 200), i;
 	uint64_t begin;
 	int ret;
 
@@ -581,37 +564,29 @@ static volatile bool stop;
 
 static void *verify_thread(void *arg)
 {
-	unsigned int setup = *(const unsigned int *)arg, round, i, p;
+	unsigned int setup = *(const unsigned int *)arg, round, i;
 	char *buf = map_pages(16 * 4096);
 	int fd = open_chr(O_RDWR);
 	uint64_t base = PLACE + (setup ? MiB : 0);
-	struct answer a;
 	struct ring r;
 	struct vcmd c;
 
 	ring_open(&r, 16, WIDE | setup);
-	for (round = 0; !stop; round++)
-		for (p = 0; p < 2; p++) {
-			for (i = 0; i < 16; i++) {
-				if (p)
-					memset(buf + i * 4096, 0, 4096);
-				else
-					pattern_fill(buf + i * 4096, 4096,
-						     base + i * 4096, round);
-				c = vcmd(fd, IO, p ? VIRTIO_BLK_T_IN :
-					 VIRTIO_BLK_T_OUT, base / 512 + i * 8,
-					 buf + i * 4096, 4096);
-				ring_put(&r, &c);
-			}
-			ring_submit(&r);
-			for (i = 0; i < 16; i++) {
-				a = ring_take(&r);
-				want_res(a.res, 0, "across a suspend");
-			}
-			if (p)
-				want_pattern(buf, 16 * 4096, base, round,
-					     "across a suspend");
+	for (round = 0; !stop; round++) {
+		pattern_fill(buf, 16 * 4096, base, round);
+		for (i = 0; i < 16; i++) {
+			c = vcmd(fd, IO, VIRTIO_BLK_T_OUT, base / 512 + i * 8,
+				 buf + i * 4096, 4096);
+			ring_put(&r, &c);
 		}
+		ring_submit(&r);
+		ring_want_done(&r, 16, "a write across a suspend");
+		memset(buf, 0, 16 * 4096);
+		ring_put_reads(&r, fd, base, 8, buf, 16);
+		ring_submit(&r);
+		ring_want_done(&r, 16, "a read across a suspend");
+		want_pattern(buf, 16 * 4096, base, round, "across a suspend");
+	}
 	return NULL;
 }
 
@@ -622,7 +597,7 @@ static void *verify_thread(void *arg)
  */
 static void test_suspend(const void *arg)
 {
-	unsigned int cycles = soak_minutes ? 20 : 2, i, n = has_poll() ? 2 : 1;
+	unsigned int cycles = t_rounds(2, 20), i, n = has_poll() ? 2 : 1;
 	static const unsigned int setups[] = { 0, IORING_SETUP_IOPOLL };
 	pthread_t t[2];
 
@@ -692,7 +667,7 @@ static void test_unplug(const void *arg)
 	pthread_t t, t2;
 	struct ring r;
 
-	need(setup);
+	need_poll(setup);
 	fd = open_chr(O_RDONLY);
 	blk = open_blk(O_RDONLY);
 	ring_open(&r, DEPTH, WIDE | setup);
@@ -723,7 +698,7 @@ static void test_hot_add(const void *arg)
 	unsigned int i;
 
 	pthread_create(&t, NULL, verify_thread, (void *)&setups[0]);
-	for (i = 0; i < (soak_minutes ? 30 : 2); i++) {
+	for (i = 0; i < t_rounds(2, 30); i++) {
 		host_do("add");
 		snprintf(path, sizeof(path), "/dev/%s", getenv("HOT_NAME"));
 		begin = now_ms();

@@ -172,6 +172,7 @@ void t_start_any(int argc, char **argv, const char *about)
 		disks[i] = argv[optind++];
 	if (getenv("SOAK"))
 		soak_minutes = strtoul(getenv("SOAK"), NULL, 0);
+	limit_s += soak_minutes * 60;
 	read_kernel_release();
 }
 
@@ -202,6 +203,13 @@ const char *t_self(void)
 void t_limit(unsigned int seconds)
 {
 	limit_s = seconds;
+}
+
+unsigned int t_rounds(unsigned int usually, unsigned int in_half_an_hour)
+{
+	unsigned int n = (uint64_t)in_half_an_hour * soak_minutes / 30;
+
+	return n > usually ? n : usually;
 }
 
 int t_end(void)
@@ -452,6 +460,43 @@ struct answer ring_do(struct ring *r, const struct vcmd *c)
 	return ring_take(r);
 }
 
+void ring_put_reads(struct ring *r, int fd, uint64_t off, unsigned int stride,
+		    char *buf, unsigned int n)
+{
+	unsigned int i;
+	struct vcmd c;
+
+	for (i = 0; i < n; i++) {
+		c = vcmd(fd, VIRTBLK_URING_CMD_IO, VIRTIO_BLK_T_IN,
+			 off / 512 + i * stride, buf + i * 4096, 4096);
+		c.user_data = i;
+		ring_put(r, &c);
+	}
+}
+
+/* What io_uring_submit() does, but that one also polls */
+void ring_enter(struct ring *r)
+{
+	unsigned int n = r->u.sq.sqe_tail - r->u.sq.sqe_head;
+
+	__atomic_store_n(r->u.sq.ktail, r->u.sq.sqe_tail, __ATOMIC_RELEASE);
+	r->u.sq.sqe_head = r->u.sq.sqe_tail;
+	want_res(syscall(__NR_io_uring_enter, r->u.ring_fd, n, 0, 0, NULL, 0), n,
+		 "io_uring_enter");
+}
+
+void ring_want_done(struct ring *r, unsigned int n, const char *fmt, ...)
+{
+	char what[200];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof(what), fmt, ap);
+	va_end(ap);
+	while (n--)
+		want_res(ring_take(r).res, 0, "%s", what);
+}
+
 bool has_io64(void)
 {
 	return disk.info.driver_features & VIRTBLK_URING_F_IO64;
@@ -465,6 +510,12 @@ bool has_fixed_vec(void)
 bool has_poll(void)
 {
 	return disk.info.poll_queues > 0;
+}
+
+void need_poll(unsigned int setup)
+{
+	if (setup & IORING_SETUP_IOPOLL && !has_poll())
+		skip("the disk has no poll queue");
 }
 
 bool has_command(unsigned int type)

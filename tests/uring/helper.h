@@ -67,6 +67,8 @@ void t_start(int argc, char **argv, const char *about);
 void t_start_any(int argc, char **argv, const char *about);
 int t_end(void);
 void t_limit(unsigned int seconds);
+/* How often, or how long: usually, and in a long form of half an hour */
+unsigned int t_rounds(unsigned int usually, unsigned int in_half_an_hour);
 void t_run(const char *name, void (*fn)(const void *arg), const void *arg);
 const char *t_disk(unsigned int n);	/* n-th disk named on the command line */
 const char *t_self(void);		/* this program, for exec */
@@ -135,10 +137,17 @@ void ring_submit(struct ring *r);
 struct answer ring_take(struct ring *r);
 bool ring_take_within(struct ring *r, struct answer *a, unsigned int ms);
 struct answer ring_do(struct ring *r, const struct vcmd *c);
+/* n reads of 4 KiB, stride sectors apart, into buf; user_data 0, 1... */
+void ring_put_reads(struct ring *r, int fd, uint64_t off, unsigned int stride,
+		    char *buf, unsigned int n);
+void ring_enter(struct ring *r);	/* submits without reaping by polling */
+__attribute__((format(printf, 3, 4)))
+void ring_want_done(struct ring *r, unsigned int n, const char *fmt, ...);
 
 bool has_io64(void);
 bool has_fixed_vec(void);
 bool has_poll(void);
+void need_poll(unsigned int setup);	/* or the behaviour is skipped */
 bool has_command(unsigned int type);
 
 /* ---- the node and the block device ---- */

@@ -683,7 +683,7 @@ static void test_sweep(const void *arg)
 /* Failed commands cost nothing that isn't given back (P14) */
 static void test_no_leak(const void *arg)
 {
-	unsigned int rounds = soak_minutes ? 200000 : 10000, i, depth = 256;
+	unsigned int rounds = t_rounds(10000, 200000), i, depth = 256;
 	int fd = open_chr(O_RDWR), blk = open_blk(O_RDONLY | O_DIRECT);
 	long pinned = pinned_pages();
 	struct iovec bad = { (void *)4096, 4096 };
