@@ -12,10 +12,18 @@ set -u
 # shellcheck source=../uring/lib.sh
 . "$top/tests/uring/lib.sh"
 
+# A device-mapper device over a disk
+stacked()	# NAME DISK
+{
+	modprobe -q dm_mod && dmsetup create "$1" --noudevsync --readonly --table "0 $(cat "/sys/block/$2/size") linear /dev/$2 0"
+}
+
 inside()
 {
 	none_scheduler
-	program rings rings vda vdb vdc
+	stacked poll vda && stacked irq vdb
+	# shellcheck disable=SC2046 # words
+	program rings rings vda vdb vdc $(find /sys/block -name 'dm-*' -printf '%f\n' | sort)
 	program coherence coherence vda vdd vde
 }
 
@@ -23,8 +31,9 @@ host()
 {
 	truncate -s 1G "$work/poll" "$work/nopoll" "$work/few"
 	truncate -s 128M "$work/slow" "$work/eio"
-	uring_guest --timeout 380 --params poll_queues=1 \
-		--disk "raw:$work/poll,serial=scratch-poll,queues=3,discard" \
+	"$vm/need" dmsetup
+	uring_guest --timeout $((380 + ${SOAK:-0} * 60)) --params poll_queues=1 --smp "$([ -n "${SOAK:-}" ] && echo 4 || echo 2)" \
+		--disk "raw:$work/poll,serial=scratch-poll,queues=5,discard" \
 		--disk "raw:$work/nopoll,serial=scratch-nopoll,queues=1" \
 		--disk "raw:$work/few,serial=scratch-few,queues=1,qsize=16" \
 		--disk "raw:$work/slow,serial=scratch-slow,queues=2,iops=200" \

@@ -2,7 +2,8 @@
 /*
  * Every kind of ring, every way to submit
  *
- * Disks: 1 with a poll queue, 2 without one, 3 with a queue of few entries.
+ * Disks: 1 with a poll queue, 2 without one, 3 with a queue of few entries;
+ * then device-mapper devices over 1 and 2.
  */
 #define _GNU_SOURCE
 #include "helper.h"
@@ -29,12 +30,6 @@ static void use_disk(unsigned int n)
 	if (!t_disk(n))
 		skip("no disk of that kind given");
 	disk_open(t_disk(n));
-}
-
-static void need(unsigned int setup)
-{
-	if (setup & IORING_SETUP_IOPOLL && !has_poll())
-		skip("the disk has no poll queue");
 }
 
 /* ---- every setup flag (P05) ---- */
@@ -119,6 +114,81 @@ static void test_setup_unpolled(const void *arg)
 	test_setup(arg);
 }
 
+/* ---- flags that this liburing doesn't know: the ring by hand ---- */
+
+#define BY_HAND_CQES	4096	/* where they lie in memory of our own */
+
+static unsigned char *by_hand_map(struct io_uring_params *p, int fd,
+				  unsigned char *own, struct io_uring_sqe **sqes)
+{
+	unsigned char *ring = own;
+
+	*sqes = (void *)(own + BY_HAND_CQES);
+	if (p->flags & IORING_SETUP_NO_MMAP)
+		return own;
+	ring = mmap(NULL, p->cq_off.cqes + p->cq_entries * 32,
+		    PROT_READ | PROT_WRITE, MAP_SHARED, fd, IORING_OFF_SQ_RING);
+	*sqes = mmap(NULL, p->sq_entries * 128, PROT_READ | PROT_WRITE,
+		     MAP_SHARED, fd, IORING_OFF_SQES);
+	if (ring == MAP_FAILED || *sqes == MAP_FAILED)
+		fail("cannot map the ring: %s", strerror(errno));
+	return ring;
+}
+
+static void test_setup_by_hand(const void *arg)
+{
+	const struct setup *s = arg;
+	struct io_uring_params p = { .flags = WIDE | s->flags };
+	unsigned int enter = IORING_ENTER_GETEVENTS;
+	unsigned char *ring, *own = map_pages(2 * BY_HAND_CQES);
+	char *buf = map_pages(4096), *ref = map_pages(4096);
+	struct io_uring_sqe *sqe;
+	struct io_uring_cqe *cqe;
+	struct vcmd c;
+	int fd;
+
+	blk_read(AREA(0), ref, 4096);
+	if (s->flags & IORING_SETUP_NO_MMAP) {
+		p.cq_off.resv2 = (uintptr_t)own;
+		p.sq_off.resv2 = (uintptr_t)own + BY_HAND_CQES;
+	}
+	if (s->flags & IORING_SETUP_REGISTERED_FD_ONLY)
+		enter |= IORING_ENTER_REGISTERED_RING;
+	fd = syscall(__NR_io_uring_setup, 4, &p);
+	if (fd < 0 && errno == EINVAL)
+		skip("this kernel has no ring with flags %#x", p.flags);
+	if (fd < 0)
+		fail("io_uring_setup: got %s", err_name(-errno));
+	ring = by_hand_map(&p, fd, own, &sqe);
+	c = vcmd(open_chr(O_RDONLY), IO, VIRTIO_BLK_T_IN, AREA(0) / 512, buf,
+		 4096);
+	sqe_fill(sqe, &c, true);
+	if (!(s->flags & IORING_SETUP_NO_SQARRAY))
+		*(unsigned int *)(ring + p.sq_off.array) = 0;
+	__atomic_store_n((unsigned int *)(ring + p.sq_off.tail), 1,
+			 __ATOMIC_RELEASE);
+	want_res(syscall(__NR_io_uring_enter, fd, 1, 1, enter, NULL, 0), 1,
+		 "io_uring_enter");
+	cqe = (void *)(ring + p.cq_off.cqes);
+	want_res(cqe->res, 0, "IN");
+	if (memcmp(buf, ref, 4096))
+		fail("IN: got other data than by block");
+}
+
+static void run_setups_by_hand(void)
+{
+	static const struct setup setups[] = {
+		{ "P05-NO_SQARRAY", IORING_SETUP_NO_SQARRAY },
+		{ "P05-NO_MMAP", IORING_SETUP_NO_MMAP },
+		{ "P05-NO_MMAP+REGISTERED_FD_ONLY", IORING_SETUP_NO_MMAP |
+			IORING_SETUP_REGISTERED_FD_ONLY },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(setups); i++)
+		t_run(setups[i].name, test_setup_by_hand, &setups[i]);
+}
+
 /* ---- polled rings ---- */
 
 /* Submitting alone must bring CQEs, and an early close no busy kernel (P06) */
@@ -128,17 +198,11 @@ static void test_submit_reaps(const void *arg)
 	int fd = open_chr(O_RDONLY);
 	struct io_uring_cqe *cqe;
 	uint64_t begin = now_ms();
-	unsigned int i;
 	struct ring r;
-	struct vcmd c;
 
-	need(polled);
+	need_poll(polled);
 	ring_open(&r, 64, WIDE | polled);
-	for (i = 0; i < 32; i++) {
-		c = vcmd(fd, IO, VIRTIO_BLK_T_IN, AREA(0) / 512 + 8 * i,
-			 buf + i * 4096, 4096);
-		ring_put(&r, &c);
-	}
+	ring_put_reads(&r, fd, AREA(0), 8, buf, 32);
 	while (io_uring_cq_ready(&r.u) == 0) {
 		ring_submit(&r);
 		if (now_ms() - begin > 5000)
@@ -180,17 +244,11 @@ static void test_close_unreaped(const void *arg)
 	int fd = open_chr(O_RDONLY);
 	unsigned long before, busy;
 	uint64_t begin;
-	unsigned int i;
 	struct ring r;
-	struct vcmd c;
 
-	need(polled);
+	need_poll(polled);
 	ring_open(&r, 64, WIDE | polled);
-	for (i = 0; i < 32; i++) {
-		c = vcmd(fd, IO, VIRTIO_BLK_T_IN, AREA(0) / 512 + 8 * i,
-			 buf + i * 4096, 4096);
-		ring_put(&r, &c);
-	}
+	ring_put_reads(&r, fd, AREA(0), 8, buf, 32);
 	ring_submit(&r);
 	ring_close(&r);
 	/* a worker that spins uses every tick; quiet is below a fifth of them */
@@ -213,7 +271,7 @@ static void test_polled_and_block(const void *arg)
 	struct ring r;
 	struct vcmd c;
 
-	need(polled);
+	need_poll(polled);
 	ring_open(&r, 8, WIDE | polled);
 	for (i = 0; i < 50; i++) {
 		c = vcmd(fd, IO, VIRTIO_BLK_T_IN, AREA(0) / 512, buf, 4096);
@@ -226,32 +284,68 @@ static void test_polled_and_block(const void *arg)
 	}
 }
 
+/*
+ * A device-mapper device over the disk, polled, and the node meanwhile: one
+ * that cannot poll says so, none waits for ever (V35)
+ */
+static void test_stacked(const void *arg)
+{
+	unsigned int n = *(const unsigned int *)arg, i;
+	char *buf = map_pages(5 * 4096), path[64];
+	struct io_uring_sqe *sqe;
+	struct ring over, r;
+	struct answer a;
+	int fd, dm;
+
+	if (!t_disk(3 + n))
+		skip("no device-mapper device given");
+	snprintf(path, sizeof(path), "/dev/%s", t_disk(3 + n));
+	use_disk(n);
+	fd = open_chr(O_RDONLY);
+	dm = open(path, O_RDONLY | O_DIRECT);
+	if (dm < 0)
+		fail("%s: %s", path, strerror(errno));
+	ring_open(&over, 4, polled);
+	ring_open(&r, 4, WIDE | (has_poll() ? polled : irq));
+	for (i = 0; i < 50; i++) {
+		sqe = ring_sqe(&over);
+		io_uring_prep_read(sqe, dm, buf + 4 * 4096, 4096, AREA(0));
+		ring_put_reads(&r, fd, AREA(0), 8, buf, 4);
+		ring_enter(&over);
+		ring_enter(&r);
+		if (!ring_take_within(&over, &a, 10000))
+			fail("polled read of %s: got no CQE in 10 s", path);
+		if (a.res != 4096 && a.res != -EOPNOTSUPP)
+			fail("polled read of %s: got %s, wanted 4096 or -EOPNOTSUPP",
+			     path, err_name(a.res));
+		ring_want_done(&r, 4, "IN beside it");
+		if (a.res == 4096 && memcmp(buf, buf + 4 * 4096, 4096))
+			fail("polled read of %s: got other data", path);
+	}
+}
+
 /* Polled and interrupt-driven commands from one CPU (P15) */
 static void test_mixed_rings(const void *arg)
 {
-	unsigned int rounds = soak_minutes ? 20000 : 300, i, k;
-	char *buf = map_pages(64 * 4096);
+	unsigned int rounds = t_rounds(300, 20000), i;
+	char *buf = map_pages(32 * 4096);
 	int fd = open_chr(O_RDONLY);
 	struct ring r[2];
 	cpu_set_t set;
-	struct vcmd c;
 
-	need(polled);
+	need_poll(polled);
 	CPU_ZERO(&set);
 	CPU_SET(0, &set);
 	sched_setaffinity(0, sizeof(set), &set);
 	ring_open(&r[0], 32, WIDE);
 	ring_open(&r[1], 32, WIDE | polled);
 	for (i = 0; i < rounds; i++) {
-		for (k = 0; k < 32; k++) {
-			c = vcmd(fd, IO, VIRTIO_BLK_T_IN, AREA(0) / 512 + 8 * k,
-				 buf + k * 4096, 4096);
-			ring_put(&r[k % 2], &c);
-		}
+		ring_put_reads(&r[0], fd, AREA(0), 8, buf, 16);
+		ring_put_reads(&r[1], fd, AREA(0), 8, buf + 16 * 4096, 16);
 		ring_submit(&r[i % 2]);
 		ring_submit(&r[!(i % 2)]);
-		for (k = 0; k < 32; k++)
-			want_res(ring_take(&r[k / 16]).res, 0, "round %u", i);
+		ring_want_done(&r[0], 16, "round %u", i);
+		ring_want_done(&r[1], 16, "round %u, polled", i);
 	}
 }
 
@@ -262,8 +356,8 @@ static void test_mixed_rings(const void *arg)
 #define M_ROOM		(M_LEN + 10 * 512)	/* pieces lie 512 bytes apart */
 
 struct matrix {
-	bool		sqpoll, poll, defer, wide;
-	/* the inner half */
+	unsigned int	setup;
+	/* the inner half; fixed: buffer and file are registered */
 	bool		fixed, async, linked, write;
 	unsigned int	iovecs;			/* 0: not vectored */
 	uint64_t	seed;
@@ -312,16 +406,16 @@ static void m_content(struct matrix *m, unsigned int cmd, int what)
 		if (what == 1)
 			want_pattern(v->iov_base, v->iov_len, off, m->seed,
 				     m_name(m));
-		if (what == 1 && i < n - 1)
+		if (what == 1)
 			want_byte((char *)v->iov_base + v->iov_len, 512, 0xa5,
-				  "between the pieces");
+				  "behind a piece");
 		off += v->iov_len;
 	}
 }
 
 static void m_submit(struct matrix *m)
 {
-	uint32_t plain = m->wide ? IO : IO64;
+	uint32_t plain = m->setup & IORING_SETUP_SQE128 ? IO : IO64;
 	unsigned int i;
 	struct vcmd c;
 
@@ -336,6 +430,10 @@ static void m_submit(struct matrix *m)
 		c.uring_flags = m->fixed ? IORING_URING_CMD_FIXED : 0;
 		c.sqe_flags = (m->async ? IOSQE_ASYNC : 0) |
 			(m->linked && i < M_CMDS - 1 ? IOSQE_IO_LINK : 0);
+		if (m->fixed) {
+			c.fd = 0;
+			c.sqe_flags |= IOSQE_FIXED_FILE;
+		}
 		c.user_data = i;
 		ring_put(&m->r, &c);
 	}
@@ -389,19 +487,17 @@ static void test_matrix(const void *arg)
 	struct iovec reg;
 	unsigned int i, k;
 
-	need(m.poll ? polled : 0);
-	if (!m.wide && !has_io64())
+	need_poll(m.setup);
+	if (!(m.setup & IORING_SETUP_SQE128) && !has_io64())
 		skip("the driver has no IO64 here");
 	m.fd = open_chr(O_RDWR);
 	m.blk = open_blk(O_RDONLY | O_DIRECT);
 	m.arena = map_pages(M_CMDS * M_ROOM);
 	m.ref = map_pages(M_CMDS * M_LEN);
-	ring_open(&m.r, 64, (m.sqpoll ? IORING_SETUP_SQPOLL : 0) |
-		  (m.poll ? IORING_SETUP_IOPOLL : 0) |
-		  (m.defer ? IORING_SETUP_DEFER_TASKRUN |
-		   IORING_SETUP_SINGLE_ISSUER : 0) | (m.wide ? WIDE : 0));
+	ring_open(&m.r, 64, m.setup);
 	reg = (struct iovec){ m.arena, M_CMDS * M_ROOM };
 	want_res(io_uring_register_buffers(&m.r.u, &reg, 1), 0, "registering");
+	want_res(io_uring_register_files(&m.r.u, &m.fd, 1), 0, "register files");
 	for (i = 0; i < 8; i++)
 		for (k = 0; k < ARRAY_SIZE(counts); k++) {
 			m.fixed = i & 1;
@@ -414,22 +510,27 @@ static void test_matrix(const void *arg)
 
 static void run_matrix(void)
 {
+	static const struct setup sizes[] = { { "SQE128", WIDE }, { "SQE64", 0 } },
+		polls[] = { { "", 0 }, { "-IOPOLL", IORING_SETUP_IOPOLL },
+		{ "-HYBRID", IORING_SETUP_IOPOLL | IORING_SETUP_HYBRID_IOPOLL } },
+		/* io_uring doesn't take SQPOLL and DEFER_TASKRUN together */
+		tasks[] = { { "", 0 }, { "-SQPOLL", IORING_SETUP_SQPOLL },
+		{ "-DEFER", IORING_SETUP_SINGLE_ISSUER |
+			IORING_SETUP_DEFER_TASKRUN } };
+	unsigned int s, p, t;
 	struct matrix m = { 0 };
-	unsigned int i;
 	char name[80];
 
-	for (i = 0; i < 16; i++) {
-		m.sqpoll = i & 1;
-		m.poll = i & 2;
-		m.defer = i & 4;
-		m.wide = !(i & 8);
-		if (m.sqpoll && m.defer)
-			continue;
-		snprintf(name, sizeof(name), "P08-matrix-%s%s%s%s",
-			 m.wide ? "SQE128" : "SQE64", m.sqpoll ? "-SQPOLL" : "",
-			 m.poll ? "-IOPOLL" : "", m.defer ? "-DEFER" : "");
-		t_run(name, test_matrix, &m);
-	}
+	for (s = 0; s < ARRAY_SIZE(sizes); s++)
+		for (p = 0; p < ARRAY_SIZE(polls); p++)
+			for (t = 0; t < ARRAY_SIZE(tasks); t++) {
+				m.setup = sizes[s].flags | polls[p].flags |
+					tasks[t].flags;
+				snprintf(name, sizeof(name), "P08-matrix-%s%s%s",
+					 sizes[s].name, tasks[t].name,
+					 polls[p].name);
+				t_run(name, test_matrix, &m);
+			}
 }
 
 /* ---- what other threads rewrite ---- */
@@ -462,7 +563,7 @@ static void *flip_types(void *arg)
 static void test_type_racer(const void *arg)
 {
 	uint32_t op = *(const uint32_t *)arg;
-	uint64_t end = now_ms() + (soak_minutes ? 30000 : 2000);
+	uint64_t end = now_ms() + t_rounds(2000, 60000);
 	char *buf = map_pages(64 * 4096), *ref = map_pages(64 * 4096);
 	int fd = open_chr(O_RDONLY);
 	unsigned int i, sent = 0, refused = 0;
@@ -525,7 +626,7 @@ static void *flip_iovecs(void *arg)
 /* Lengths and bases flip under a write: only whole legal ones take place */
 static void test_iovec_racer(const void *arg)
 {
-	uint64_t end = now_ms() + (soak_minutes ? 30000 : 2000);
+	uint64_t end = now_ms() + t_rounds(2000, 60000);
 	char *ref = map_pages(64 * KiB), *buf = map_pages(4096);
 	struct iovec *iov = map_pages(4096);
 	struct race race = { .iov = iov, .buf = buf };
@@ -578,7 +679,7 @@ static void *flip_ranges(void *arg)
 /* The list that was checked is the list that is sent */
 static void test_range_racer(const void *arg)
 {
-	uint64_t end = now_ms() + (soak_minutes ? 30000 : 2000);
+	uint64_t end = now_ms() + t_rounds(2000, 60000);
 	char *ref = map_pages(64 * KiB);
 	struct virtio_blk_discard_write_zeroes *range = map_pages(4096);
 	struct race race = { .range = range };
@@ -630,15 +731,14 @@ static void test_flood(const void *arg)
 {
 	const struct flood *f = arg;
 	bool wide = !op_is_64(f->op);
-	unsigned int rounds = soak_minutes ? 100 : 3, n = f->depth, i, k;
+	unsigned int rounds = t_rounds(3, 60), n = f->depth, i, k;
 	char *buf = map_pages(n * 512ULL);
 	int fd;
-	struct answer a;
 	struct ring r;
 	struct vcmd c;
 
 	use_disk(2);
-	need(f->setup);
+	need_poll(f->setup);
 	fd = open_chr(O_RDWR);
 	if (!wide && !has_io64())
 		skip("the driver has no IO64 here");
@@ -659,16 +759,19 @@ static void test_flood(const void *arg)
 		ring_submit(&r);
 		if (f->reuse)
 			memset((char *)r.u.sq.sqes, 0xff, n * (wide ? 128 : 64));
-		for (k = 0; k < n; k++) {
-			a = ring_take(&r);
-			want_res(a.res, 0, "round %u of %u commands", i, n);
-		}
+		ring_want_done(&r, n, "round %u of %u commands", i, n);
 		if (i % 2)
 			want_pattern(buf, n * 512, AREA(5), i - 1, "flood");
 	}
 }
 
-/* Block I/O and passthrough fight for the same few tags, by many threads */
+/* Block I/O and passthrough fight for the same tags, by many threads */
+struct fight {
+	unsigned int	disk;
+	const char	*sched;
+	unsigned int	ms;	/* of a long form */
+};
+
 static volatile bool stop;
 static uint64_t progress[8];
 
@@ -713,14 +816,14 @@ static void *fight_thread(void *arg)
 
 static void test_fight(const void *arg)
 {
-	const char *sched = arg;
-	uint64_t end = now_ms() + (soak_minutes ? 300000 : 3000), last[8] = { 0 };
+	const struct fight *f = arg;
+	uint64_t end = now_ms() + t_rounds(3000, f->ms), last[8] = { 0 };
 	unsigned int id[8], i, idle = 0;
 	pthread_t t[8];
 
-	use_disk(2);
-	want_res(sys_write(sched, "/sys/block/%s/queue/scheduler", disk.name), 0,
-		 "scheduler %s", sched);
+	use_disk(f->disk);
+	want_res(sys_write(f->sched, "/sys/block/%s/queue/scheduler", disk.name),
+		 0, "scheduler %s", f->sched);
 	for (i = 0; i < 8; i++) {
 		id[i] = i;
 		pthread_create(&t[i], NULL, fight_thread, &id[i]);
@@ -759,7 +862,7 @@ static void test_links(const void *arg)
 	struct vcmd c;
 	int want;
 
-	need(setup);
+	need_poll(setup);
 	ring_open(&r, 8, WIDE | setup);
 	for (bad = 0; bad <= 8; bad++) {
 		for (i = 0; i < 8; i++) {
@@ -891,7 +994,7 @@ static void test_overflow(const void *arg)
 	struct vcmd c;
 	uint64_t seen = 0;
 
-	need(p.flags);
+	need_poll(p.flags);
 	r.setup = p.flags;
 	ret = io_uring_queue_init_params(8, &r.u, &p);
 	want_res(ret, 0, "a ring with 8 CQEs");
@@ -993,11 +1096,16 @@ int main(int argc, char **argv)
 	static const char * const flood_name[] = { "flood", "flood-IO64",
 		"flood-IO64-SQPOLL", "flood-IO64-async", "flood-async",
 		"flood-DEFER_TASKRUN" };
+	static const struct fight few = { 2, "none", 180000 },
+		few_deadline = { 2, "mq-deadline", 180000 },
+		many = { 0, "none", 600000 };
+	static const unsigned int first = 0, second = 1;
 	unsigned int i;
 	char name[80];
 
 	t_start(argc, argv, "Every kind of ring.\n"
-		"Disks: with a poll queue, without one, with a small queue");
+		"Disks: with a poll queue, without one, with a small queue,\n"
+		"device-mapper devices over the first and the second");
 	for (i = 0; i < ARRAY_SIZE(setups); i++) {
 		snprintf(name, sizeof(name), "P05-%s", setups[i].name);
 		t_run(name, test_setup, &setups[i]);
@@ -1009,6 +1117,9 @@ int main(int argc, char **argv)
 	}
 	t_run("P06-submit-reaps", test_submit_reaps, NULL);
 	t_run("P06-close-unreaped", test_close_unreaped, NULL);
+	run_setups_by_hand();
+	t_run("V35-dm-polled", test_stacked, &first);
+	t_run("V35-dm-no-poll-queue", test_stacked, &second);
 	t_run("P22-polled-and-block", test_polled_and_block, NULL);
 	t_run("P15-polled-and-irq", test_mixed_rings, NULL);
 	run_matrix();
@@ -1018,8 +1129,9 @@ int main(int argc, char **argv)
 	t_run("P18-range-racer", test_range_racer, NULL);
 	for (i = 0; i < ARRAY_SIZE(floods); i++)
 		t_run(flood_name[i], test_flood, &floods[i]);
-	t_run("V14-few-tags", test_fight, "none");
-	t_run("V14-few-tags-mq-deadline", test_fight, "mq-deadline");
+	t_run("V14-few-tags", test_fight, &few);
+	t_run("V14-few-tags-mq-deadline", test_fight, &few_deadline);
+	t_run("V09-mixed-512-in-flight", test_fight, &many);
 	t_run("links", test_links, &irq);
 	t_run("links-polled", test_links, &polled);
 	t_run("link-write-flush-read", test_write_then_read, NULL);
