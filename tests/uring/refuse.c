@@ -515,6 +515,31 @@ static void test_accepted(const void *arg)
 	want_res(ring_do(&r, &c).res, 0, "FLUSH by O_RDONLY");
 }
 
+/* A type nobody knows, without data in every form: the device says no to it */
+static void test_raw_no_data(const void *arg)
+{
+	struct iovec reg = { buf, 64 * KiB }, none = { buf, 0 };
+	int fd = open_chr(O_RDWR);
+	unsigned int type, i;
+	struct answer a;
+	struct ring r;
+	struct vcmd c;
+
+	ring_open(&r, 8, WIDE);
+	want_res(io_uring_register_buffers(&r.u, &reg, 1), 0, "registering");
+	for (type = 200; type < 202; type++)
+		for (i = 0; i < 5; i++) {
+			c = vcmd(fd, IO, type, 0, i % 2 ? buf : NULL, 0);
+			c.uring_flags = i & 2 ? IORING_URING_CMD_FIXED : 0;
+			if (i == 4)
+				c = vcmd(fd, VEC, type, 0, &none, 1);
+			a = ring_do(&r, &c);
+			want_res(a.res, -EOPNOTSUPP, "type %u, form %u", type, i);
+			want_eq(a.big0, VIRTIO_BLK_S_UNSUPP,
+				"type %u, form %u: big_cqe[0]", type, i);
+		}
+}
+
 /* Past the end: the device decides */
 static void test_past_end(const void *arg)
 {
@@ -726,7 +751,7 @@ static void test_no_leak(const void *arg)
 
 /* ---- who may (U01) ---- */
 
-static void as_user(gid_t gid, bool may)
+static void as_user(gid_t gid, unsigned int setup, bool may)
 {
 	int status, fd;
 	struct ring r;
@@ -743,7 +768,7 @@ static void as_user(gid_t gid, bool may)
 		}
 		if (fd < 0)
 			fail("open by the group: got %s", err_name(-errno));
-		ring_open(&r, 4, WIDE);
+		ring_open(&r, 4, WIDE | setup);
 		c = vcmd(fd, IO, VIRTIO_BLK_T_IN, SEC(PLACE), buf, 4096);
 		want_res(ring_do(&r, &c).res, 0, "IN by the group");
 		c.type = VIRTIO_BLK_T_OUT;
@@ -757,14 +782,15 @@ static void as_user(gid_t gid, bool may)
 
 static void test_group(const void *arg)
 {
+	unsigned int setup = *(const unsigned int *)arg;
 	struct stat st;
 
 	if (stat(disk.chr, &st))
 		fail("%s: %s", disk.chr, strerror(errno));
 	if (chown(disk.chr, 0, 6) || chmod(disk.chr, 0660))
 		fail("chown %s: %s", disk.chr, strerror(errno));
-	as_user(6, true);
-	as_user(1000, false);
+	as_user(6, setup, true);
+	as_user(1000, setup, false);
 	if (chown(disk.chr, st.st_uid, st.st_gid) ||
 	    chmod(disk.chr, st.st_mode & 07777))
 		fail("chown %s back: %s", disk.chr, strerror(errno));
@@ -790,6 +816,7 @@ static void test_quiet_log(const void *arg)
 int main(int argc, char **argv)
 {
 	static const uint32_t io = IO, vec = VEC;
+	static const unsigned int plain, sqpoll = IORING_SETUP_SQPOLL;
 	static const struct sweep sweeps[] = { { RW, true }, { RO, true },
 		{ RW, false } };
 	static long log;
@@ -814,12 +841,14 @@ int main(int argc, char **argv)
 	t_run("quiet-log", test_quiet_log, &log);
 	t_run("sqe-fields", test_sqe_fields, NULL);
 	t_run("accepted", test_accepted, NULL);
+	t_run("unknown-type-without-data", test_raw_no_data, NULL);
 	t_run("past-the-end", test_past_end, NULL);
 	t_run("blockdev-setro", test_setro, NULL);
 	t_run("V27-read-only-disk", test_ro_disk, NULL);
 	t_run("P28-sweep", test_sweep, &sweeps[0]);
 	t_run("P28-sweep-read-only-fd", test_sweep, &sweeps[1]);
 	t_run("P28-sweep-nobody", test_sweep, &sweeps[2]);
-	t_run("U01-group-disk", test_group, NULL);
+	t_run("U01-group-disk", test_group, &plain);
+	t_run("U16-SQPOLL-of-a-group-member", test_group, &sqpoll);
 	return t_end();
 }
