@@ -292,6 +292,36 @@ small_ring()
 	dev_up small --queue-size 4 --no-feature indirect_desc
 	is "read" "$(read4k 0)" ok
 	dd if="/dev/$disk" of=/dev/null bs=64k count=2 iflag=direct status=none || is "reading" failed fine
+	tiny_node
+	dev_down
+}
+
+# The same by the node: what INFO says passes at any alignment, more is refused
+tiny_node()
+{
+	ours || return
+	is "IN" "$(cmd -s 8 -l 4096 in)" "res=0 result=0"
+	is "OUT" "$(cmd -s 8 -l 4096 -f 0x5a out)" "res=0 result=0"
+	is "what was written" "$(bytes 8 2)" 5a5a
+	is "FLUSH" "$(cmd flush)" "res=0 result=0"
+	is "IN of 4 MiB" "$(cmd -l $((4 << 20)) in)" "res=-22 status=0"
+}
+
+# Header, data and status need three entries of their own ...
+ring_of_two()
+{
+	said >/dev/null
+	dev_up two --queue-size 2 --no-feature indirect_desc && is "a ring of 2" "a disk" "no disk"
+	like "message" "$(said)" "*ring of 2 entries*"
+	dev_down
+}
+
+# ... or one, for a table
+ring_of_two_indirect()
+{
+	dev_up ind2 --queue-size 2 --set seg_max=2
+	is "read" "$(read4k 0)" ok
+	tiny_node
 	dev_down
 }
 
@@ -324,6 +354,8 @@ inside()
 	try config-flickers flickering
 	try odd-features odd_features
 	unless_stock ring-below-seg-max small_ring "warns when a request is larger than the ring, and hangs"
+	unless_stock ring-of-2-direct ring_of_two "hangs on it"
+	try ring-of-2-indirect ring_of_two_indirect
 }
 
 host()
