@@ -107,7 +107,7 @@ await()		# SECONDS COMMAND…
 boot()		# OPTIONS… of tests/vm/run
 {
 	local rc
-	"$top/tests/vm/run" --kernel "${KERNEL:-6.12}" --driver "${DRIVER:-ours}" --timeout 560 \
+	"$top/tests/vm/run" --kernel "${KERNEL:-6.12}" --driver "${DRIVER:-ours}" --timeout 800 \
 		--trace virtio_blk_handle_read --trace virtio_blk_handle_write \
 		--trace virtio_blk_req_complete --share "$work" "$@" -- "$self" guest
 	rc=$?

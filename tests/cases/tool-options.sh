@@ -2,16 +2,22 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # io_uring-vblk: what each option does, seen from outside the tool: in QEMU's
-# trace, /proc and the kernel's tracepoints.
+# trace, /proc and the kernel's tracepoints (t/probe.sh).
 # shellcheck disable=SC2317 # functions are called by name
+#~ timeout 900
 set -u
 self=$(realpath "$0")
 # shellcheck source=t/test-lib.sh
 . "$(dirname "$self")/../../t/test-lib.sh"
+# shellcheck source=t/probe.sh
+. "$(dirname "$self")/../../t/probe.sh"
+# shellcheck source=tests/device/lib.sh
+. "$top/tests/device/lib.sh"
 
 host()
 {
 	host_prepare
+	make -s device >&2
 	truncate -s 64M "$work/a.img" "$work/b.img" "$work/c.img" "$work/d.img"
 	truncate -s 3T "$work/huge.img"
 	boot --mem 1G --disk "raw:$work/a.img" --disk "raw:$work/b.img,bs=4096" \
@@ -29,20 +35,22 @@ values()	# NAME…: all of them in a row
 	echo "${all% }"
 }
 
-# The proposal's two commands as they stand; fio's scripts parse their lines
+# The proposal's two commands as README has them; fio's scripts parse their lines
 proposal()
 {
-	local u disk
+	local u line
 	for u in 1 0; do
-		disk=/dev/vda
-		[ $u = 1 ] && disk=/dev/vdac0
+		line=$(grep -o "taskset -c 0 t/io_uring-vblk -b4096 .* -u$u /dev/vd.*" README.md)
 		mark
-		run timeout --foreground -s INT 2 "$tool" -b4096 -d8 -c4 -s4 -p0 -F1 -B0 -O0 -n1 -u$u $disk
-		# timeout says 124 when it had to send the signal, and it had to
-		equal "tool-proposal-u$u-ends-on-SIGINT" "$status $(grep -c 'Exiting on signal' /tmp/out)" "124 1"
+		# shellcheck disable=SC2086 # a list of words
+		$line >/tmp/out 2>/tmp/err &
+		await 30 grep -q IOPS= /tmp/out
+		kill -INT $!
+		wait $!
+		equal "tool-proposal-u$u-ends-on-SIGINT" "$? $(grep -c 'Exiting on signal' /tmp/out)" "0 1"
 		equal "tool-F18-u$u-line-format" \
 			"$(grep -cE '^IOPS=[0-9.]+[KM]?, BW=[0-9.]+[MG]iB/s, IOS/call=-?[0-9]+/-?[0-9]+$' /tmp/out)" \
-			"$(grep -c '^IOPS=' /tmp/out)"
+			"$(grep -c 'IOPS=.*IOS/call' /tmp/out | sed 's/^0/some/')"
 		equal "tool-U12-u$u-writes-nothing" "$(seen_sectors write)" 0
 	done
 }
@@ -72,6 +80,18 @@ counts()
 	works tool-two-disks-one-thread "$tool" -u1 -p0 -n1 -d4 --ios 50 -b4096 /dev/vdac0 /dev/vdbc0
 	equal tool-two-disks-one-thread-count \
 		"$(trace | grep handle_read | grep -o 'vdev [^ ]*' | sort | uniq -c | awk '{ print $1 }' | tr '\n' ' ')" "25 25 "
+	mark
+	run "$tool" -u1 -p0 -W --mix read=3,write=1 --ios 400 -d1 --size 1M --offset 60M /dev/vdac0
+	between tool-mix-a-quarter-writes-at-the-device "$(seen | grep -c write)" 60 140
+	mark
+	run "$tool" -u1 -p0 -d1 --ios 50 --seed 3 /dev/vdac0
+	seen >/tmp/seed3
+	mark
+	run "$tool" -u1 -p0 -d1 --ios 50 --seed 3 /dev/vdac0
+	equal tool-seed-same "$(seen | cmp - /tmp/seed3 && wc -l </tmp/seed3)" 50
+	mark
+	run "$tool" -u1 -p0 -d1 --ios 50 --seed 4 /dev/vdac0
+	between tool-seed-another "$(seen | sort - /tmp/seed3 | uniq | wc -l)" 95 100
 	for how in "-u1 -B0 /dev/vdac0" "-u1 -V1 --iovecs 4 /dev/vdac0" "-u1 -F0 -X0 /dev/vdac0" "-V1 /dev/vda" \
 		   "-S1 /dev/vda" "-a1 -d4 /dev/vda" "-O0 /dev/vda" "--sqe128 /dev/vda" "--defer 0 -u1 /dev/vdac0"; do
 		mark
@@ -121,6 +141,91 @@ threads()	# CPUs that each but the main thread may run on
 sqpoll_threads() { cat "/proc/$tool_pid/task"/*/comm | grep -c iou-sqp; }
 free_pages() { awk '/HugePages_Free/ { print $2 }' /proc/meminfo; }
 huge_file_maps() { grep -c /dev/hugepages/buf "/proc/$tool_pid/maps"; }
+
+# commands_are NAME CONDITION OPTIONS…: by 64 of them, each as awk's condition says
+commands_are()
+{
+	local name=$1 condition=$2
+	shift 2
+	probe_clear
+	run "$tool" --ios 64 -p0 "$@"
+	equal "$name" "$status $(probe_commands | probe_all "$condition")" "0 64 0"
+}
+
+# calls_are NAME WANTED AWK-PROGRAM OPTIONS…: what the io_uring_enter()s were
+calls_are()
+{
+	local name=$1 wanted=$2 program=$3
+	shift 3
+	probe_clear
+	run "$tool" --ios 64 -p0 "$@"
+	equal "$name" "$status $(probe_enters | awk "$program" | sort -n | uniq | tr '\n' ' ')" "0 $wanted"
+}
+
+# shellcheck disable=SC2016 # awk's words
+at_the_driver()
+{
+	local n=/dev/vdac0
+	commands_are tool-u1-op '$3 == 1 && $6 == 8192' -u1 -b8k $n
+	commands_are tool-V1-iovecs-op '$3 == 2 && $6 == 4 && !$4' -u1 -V1 --iovecs 4 $n
+	commands_are tool-B1-fixed '$4 == 1' -u1 -B1 $n
+	commands_are tool-B0-not-fixed '$4 == 0' -u1 -B0 $n
+	commands_are tool-sqpoll-cpu '$1 == "iou-sqp" && $2 == 1' -u1 --sqpoll --sqpoll-cpu 1 $n
+	commands_are tool-pin-cpu '$1 != "iou-sqp" && $2 == 1' -u1 --pin 1 $n
+	commands_are tool-sqe64-op '$3 == 3' -u1 --sqe64 $n
+	commands_are tool-sqe64-V1-op '$3 == 4' -u1 --sqe64 -V1 $n
+	calls_are tool-s4-handed-over "4 " '$1 > m { m = $1 } END { print m }' -u1 -d16 -s4 -c4 $n
+	calls_are tool-c8-waited-for "8 " '$2 && ++n < 4 { print $2 }' -u1 -d16 -s4 -c8 $n
+	calls_are tool-X1-registered-ring "16 " '{ print int($3 / 16) * 16 }' -u1 -X1 $n
+	calls_are tool-X0-no-registered-ring "0 " '{ print int($3 / 16) * 16 }' -u1 -X0 $n
+	equal tool-F1-at-the-ring "$(run "$tool" -u1 -p0 --ios 8 -F1 $n; probe_entries | tail -n 1 | grep -o .$)" 1
+	equal tool-F0-at-the-ring "$(run "$tool" -u1 -p0 --ios 8 -F0 $n; probe_entries | tail -n 1 | grep -o .$)" 0
+	# A submission thread that sleeps must be woken (flag 2) for each of 20 I/Os (more
+	# often while it gets no CPU), one that doesn't never
+	probe_clear
+	run "$tool" -u1 -p0 --ios 20 --rate 20 --sqpoll --sqpoll-idle 5 $n
+	between tool-sqpoll-idle-short-wakes "$(probe_enters | awk 'int($3 / 2) % 2 { n++ } END { print n + 0 }')" 15 1000000
+	probe_clear
+	run "$tool" -u1 -p0 --ios 20 --rate 20 --sqpoll --sqpoll-idle 5000 $n
+	between tool-sqpoll-idle-long-wakes "$(probe_enters | awk 'int($3 / 2) % 2 { n++ } END { print n + 0 }')" 0 3
+	probe_clear
+	mark
+	run "$tool" -N1 --ios 64
+	equal tool-N1-nops-only "$(probe_entries | sort | uniq -c | tr -s ' ') $(trace | wc -l)" " 64 NOP 0 0"
+	probe_clear
+	run "$tool" -u1 -p0 -n3 --ios 40 $n
+	equal tool-n3-threads "$(grep ' vblk: ' $tracing/trace | grep -oE '^ *[^ ]+' | sort | uniq -c | awk '{ print $1 }' | tr '\n' ' ')" "40 40 40 "
+	probe_clear
+	run "$tool" -u1 -p0 --rate 100 --ios 50 -d4 $n
+	between tool-rate-one-each-10-ms "$(grep ' vblk: ' $tracing/trace | sed -E 's/.* ([0-9.]+): vblk:.*/\1/' |
+		awk 'NR == 1 { a = $1 } { b = $1 } END { print (b - a) / (NR - 1) * 1000 }')" 9.9 12
+	without_a_ring
+}
+
+# preadv2() and Linux's aio in place of io_uring, and the page cache
+without_a_ring()
+{
+	local name
+	for name in preadv2 io_submit; do
+		echo 1 >$tracing/events/syscalls/sys_enter_$name/enable
+		probe_clear
+		case $name in
+		preadv2) run "$tool" -p0 -S1 --ios 40 /dev/vda ;;
+		*) run "$tool" -p0 -a1 -d4 -s4 --ios 40 /dev/vda ;;
+		esac
+		between "tool-by-$name" "$(grep -c "sys_$name(" $tracing/trace)" 10 41
+		equal "tool-by-$name-no-ring" "$(probe_enters | wc -l)" 0
+		echo 0 >$tracing/events/syscalls/sys_enter_$name/enable
+	done
+	exec 9</dev/vda	# whose last close drops the pages
+	run "$tool" -p0 -O0 -R0 --size 256k --ios 64 /dev/vda
+	mark
+	run "$tool" -p0 -O0 -R0 --size 256k --ios 64 /dev/vda
+	equal tool-O0-from-the-page-cache "$(seen_sectors read)" 0
+	run "$tool" -p0 -O1 -R0 --size 256k --ios 64 /dev/vda
+	equal tool-O1-from-the-device "$(seen_sectors read)" 512
+	exec 9<&-
+}
 
 from_outside()
 {
@@ -204,6 +309,14 @@ unprivileged()
 		$as bash -c 'ulimit -l 64; exec "$@"' - "$tool" -u1 -p0 -d64 --ios 100 /dev/vdac0
 	# shellcheck disable=SC2086,SC2016
 	works tool-F20-without-fixedbufs $as bash -c 'ulimit -l 64; exec "$@"' - "$tool" -u1 -p0 -d64 -B0 --ios 100 /dev/vdac0
+	# shellcheck disable=SC2086
+	works tool-U16-sqpoll $as "$tool" -u1 -p0 -d8 -B0 --sqpoll --ios 100 /dev/vdac0
+	if [ -e /proc/sys/kernel/io_uring_disabled ]; then
+		echo 2 >/proc/sys/kernel/io_uring_disabled
+		# shellcheck disable=SC2086
+		refused tool-io_uring-disabled 'kernel.io_uring_disabled' $as "$tool" -u1 -p0 /dev/vdac0
+		echo 0 >/proc/sys/kernel/io_uring_disabled
+	fi
 	chmod 0600 /dev/vdac0
 }
 
@@ -235,28 +348,62 @@ slow_disk()
 	mark
 	run "$tool" -u1 -p0 -d4 -b4096 --rate 240 -r 3 --json /dev/vdec0
 	between tool-rate-above-shows-the-queue "$(values p50)" 500000000 3000000000
+	# 4 ticks of a clock four times as fast are one: so much the shorter
+	run "$tool" -u1 -p0 -d4 -t1 -T 1000000000 --ios 60 --json /dev/vdec0
+	local slow
+	slow=$(values p50)
+	run "$tool" -u1 -p0 -d4 -t1 -T 4000000000 --ios 60 --json /dev/vdec0
+	between tool-T-scales-latency "$((slow * 100 / $(values p50)))" 300 530
 	run "$tool" -u1 -p0 -d4 -b4096 -t1 -r 2 --json /dev/vdec0
 	between tool-closed-loop-hides-it "$(values p50)" 20000000 200000000
 }
 
+# One I/O in 3000 takes a second at the device: the median doesn't know, the
+# 99.99th and the maximum do
+percentiles()
+{
+	dev_up pc --size 16M
+	ctl 'rule sector=20000 delay=1000' >&2
+	run "$tool" -u1 -p0 -R0 -d2 -s1 -c1 -b512 --offset 9472k --size 1500k --ios 3000 -t1 --json "/dev/${disk}c0"
+	equal tool-t1-counts-each "$status $(values n)" "0 3000"
+	between tool-t1-max-has-the-slow-one "$(values max)" 1000000000 3000000000
+	between tool-t1-p99.99-has-the-slow-one "$(values p99.99)" 990000000 3000000000
+	between tool-t1-p99.9-has-not "$(values p99.9)" 1000 900000000
+	between tool-t1-p50-has-not "$(values p50)" 1000 100000000
+	between tool-t1-min-below-p50 "$(values min)" 1000 "$(values p50)"
+	run "$tool" -u1 -p0 -R0 -d2 -s1 -c1 -b512 --offset 9472k --size 1500k --ios 3000 -t1 "/dev/${disk}c0"
+	between tool-t1-text "$(grep -oE '99.9900th=\[ *[0-9]+' /tmp/out | grep -o '[0-9]*$')" 990000 3000000
+	dev_down
+}
+
+# A run for each side, in this order: block, node; node, block
 compare()
 {
 	local b0 b1
 	b0=$(awk '$3 == "vda" { print $4 }' /proc/diskstats)
+	echo >$tracing/trace
 	mark
 	run "$tool" --compare -p0 -d8 -s4 -c4 --repeats 2 -r 0.3 --json /dev/vdac0
 	b1=$(awk '$3 == "vda" { print $4 }' /proc/diskstats)
+	equal tool-compare-by-turns "$(sed -nE 's/.*io_uring_create:.* flags (0x)?([0-9a-f]+).*/0x\2/p' $tracing/trace |
+		while read -r flags; do echo $((flags >> 10 & 1)); done | tr -d '\n')" 0110
 	equal tool-compare-json "$status $(values n ok)" "0 2 true"
 	between tool-compare-both-at-the-device "$(seen | wc -l)" $((b1 - b0 + 10)) 10000000
 	between tool-compare-block-side "$((b1 - b0))" 10 10000000
+	run "$tool" --compare -p0 -d4 --repeats 1 -r 0.2 /dev/vda
+	between tool-compare-table-ratio "$(awk '/^QD4/ { for (i = 1; i <= NF; i++) if ($i == "-") r = $(i - 2);
+		b = $(NF - 12); p = $(NF - 11); print r * b / p }' /tmp/out)" 0.9 1.1
 	works tool-matrix "$tool" --matrix --repeats 1 -r 0.1 /dev/vda
 	equal tool-matrix-rows "$(grep -c '^QD' /tmp/out) $(grep -c 'not run: no poll queues' /tmp/out)" "9 3"
 }
 
 guest()
 {
+	probe_on || fail tool-probe "no kprobe at the driver" "one"
+	vduse_ready
 	proposal
 	counts
+	at_the_driver
 	time_limits
 	from_outside
 	setup_flags
@@ -264,6 +411,7 @@ guest()
 	unprivileged
 	device_errors
 	slow_disk
+	percentiles
 	compare
 	exit $failed
 }
