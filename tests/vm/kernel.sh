@@ -86,7 +86,7 @@ kernel_pick()		# what --kernel said
 	for dir in "$modules" "$kdir/modules" "/lib/modules/$krel"; do
 		[ -n "$dir" ] || continue
 		[ -e "$dir/lib/modules/$krel" ] && dir=$dir/lib/modules/$krel
-		if [ -e "$dir/modules.dep" ]; then moddir=$dir; break; fi
+		if [ -e "$dir/modules.dep" ]; then moddir=$(realpath "$dir"); break; fi
 	done
 	[ -n "$moddir" ] || die "no modules for $krel (looked in $kdir/modules and /lib/modules; --modules DIR names another place)"
 	initramfs_make
