@@ -28,6 +28,9 @@
 /* apart from each other: QEMU would merge neighbours into one throttled I/O */
 #define STRIDE		16
 #define DEPTH		32
+/* for the host to know them again in QEMU's trace */
+#define KEXEC_PLACE	(192 * MiB)
+#define KEXEC_READS	200
 #define DRIVER		"/sys/bus/virtio/drivers/virtio_blk"
 
 static const unsigned int irq, polled = IORING_SETUP_IOPOLL;
@@ -97,14 +100,18 @@ static void unbind_start(struct removal *rm)
 	removal_start(rm, DRIVER "/unbind", virtio_name);
 }
 
-static int module_remove(void)
+static int module_unload(const char *name)
 {
-	return syscall(SYS_delete_module, "virtio_blk", O_NONBLOCK) ? -errno : 0;
+	return syscall(SYS_delete_module, name, O_NONBLOCK) ? -errno : 0;
 }
 
-static int module_insert(void)
+static int module_remove(void)
 {
-	const char *file = getenv("VM_MODULE"), *params = getenv("VM_PARAMS");
+	return module_unload("virtio_blk");
+}
+
+static int module_load(const char *file, const char *params)
+{
 	int fd, ret;
 
 	fd = open(file ? file : "", O_RDONLY | O_CLOEXEC);
@@ -114,6 +121,11 @@ static int module_insert(void)
 	ret = ret ? -errno : 0;
 	close(fd);
 	return ret;
+}
+
+static int module_insert(void)
+{
+	return module_load(getenv("VM_MODULE"), getenv("VM_PARAMS"));
 }
 
 /* A disk that a failed behaviour left without its driver gets it back */
@@ -560,6 +572,45 @@ static void test_module_in_flight(const void *arg)
 
 /* ---- suspend (V05) ---- */
 
+/*
+ * A device that was suspended and never comes back, or comes without
+ * virtqueues: commands wait, or fail; either way the disk can be removed.
+ */
+static void test_lost_in_suspend(const void *arg)
+{
+	bool restore = *(const bool *)arg;
+	char *buf = map_pages(DEPTH * 4096), params[64];
+	struct removal rm;
+	struct answer a;
+	struct ring r;
+	int fd;
+
+	if (!getenv("SUSPEND_MODULE"))
+		skip("SUSPEND_MODULE doesn't say which file to load");
+	fd = open_chr(O_RDONLY);
+	ring_open(&r, DEPTH, WIDE);
+	find_device();
+	snprintf(params, sizeof(params), "device=%s restore=%d", virtio_name,
+		 restore);
+	want_res(module_load(getenv("SUSPEND_MODULE"), params), 0,
+		 "suspending the device");
+	module_unload("suspend_one");
+	put_reads(&r, fd, buf, DEPTH);
+	if (!restore && ring_take_within(&r, &a, 100))
+		fail("a command while suspended: got %s, wanted to wait",
+		     err_name(a.res));
+	if (restore)
+		want_eq(want_one_each(&r, DEPTH), DEPTH, "commands that failed");
+	unbind_start(&rm);
+	if (!restore)
+		want_eq(want_one_each(&r, DEPTH), DEPTH, "commands that failed");
+	removal_wait(&rm, 35000);
+	want_dead(fd, -1);
+	close(fd);
+	bind_again();
+	want_works();
+}
+
 static volatile bool stop;
 
 static void *verify_thread(void *arg)
@@ -622,21 +673,56 @@ static void test_suspend(const void *arg)
  * So this program says in the kernel log what init would have said, when what
  * it printed has gone out, and turns the guest off.
  */
-__attribute__((noreturn))
-static void end_guest(int status)
+static void flush_output(void)
 {
 	uint64_t begin = now_ms();
-	char said[64];
 	int left = 1;
 
 	while (ioctl(STDOUT_FILENO, FIONREAD, &left) == 0 && left > 0 &&
 	       now_ms() - begin < 5000)
 		pause_ms(10);
 	pause_ms(300);	/* the reader's last write to the serial line */
+}
+
+__attribute__((noreturn))
+static void end_guest(int status)
+{
+	char said[64];
+
+	flush_output();
 	snprintf(said, sizeof(said), "<1>vm: exit %d\n", status);
 	sys_write(said, "/dev/kmsg");
 	reboot(RB_POWER_OFF);
 	_exit(status);
+}
+
+/* ---- another kernel (V30) ---- */
+
+/*
+ * Starts the kernel of KEXEC_KERNEL while the disk has reads in flight. What it
+ * finds is for others to say; a return is a failure.
+ */
+static void test_kexec(const void *arg)
+{
+	const char *cmdline = getenv("KEXEC_CMDLINE");
+	char *buf = map_pages(KEXEC_READS * 4096);
+	int kernel, initrd;
+	struct ring r;
+
+	kernel = open(getenv("KEXEC_KERNEL"), O_RDONLY | O_CLOEXEC);
+	initrd = open(getenv("KEXEC_INITRD"), O_RDONLY | O_CLOEXEC);
+	if (kernel < 0 || initrd < 0)
+		fail("KEXEC_KERNEL, KEXEC_INITRD: %s", strerror(errno));
+	if (syscall(SYS_kexec_file_load, kernel, initrd, strlen(cmdline) + 1,
+		    cmdline, 0))
+		fail("kexec_file_load: got %s", err_name(-errno));
+	flush_output();
+	ring_open(&r, KEXEC_READS, WIDE);
+	ring_put_reads(&r, open_chr(O_RDONLY), KEXEC_PLACE, STRIDE, buf,
+		       KEXEC_READS);
+	ring_enter(&r);
+	reboot(RB_KEXEC);
+	fail("reboot: got %s", err_name(-errno));
 }
 
 /* ---- the host's doing: hot unplug and plug ---- */
@@ -750,8 +836,9 @@ static void test_names(const void *arg)
 int main(int argc, char **argv)
 {
 	t_start(argc, argv, "Disks that go while they are in use.\n"
-		"GONE=all|silent|suspend|plug|names says which part");
+		"GONE=all|silent|suspend|plug|names|kexec says which part");
 	const char *part = getenv("GONE") ? getenv("GONE") : "all";
+	static const bool no, yes = true;
 
 	if (!strcmp(part, "silent")) {
 		run("silent-device", test_silent, &irq);
@@ -761,6 +848,8 @@ int main(int argc, char **argv)
 			die("mlockall: %s", strerror(errno));
 		run("V05-suspend", test_suspend, NULL);
 		end_guest(t_end());
+	} else if (!strcmp(part, "kexec")) {
+		run("V30-kexec", test_kexec, NULL);
 	} else if (!strcmp(part, "plug")) {
 		run("V01-unplug-in-flight", test_unplug, &irq);
 		run("V01-unplug-in-flight-polled", test_unplug, &polled);
@@ -778,6 +867,8 @@ int main(int argc, char **argv)
 		run("V02-lifetime", test_lifetime, NULL);
 		run("unbind-node-held", test_held_rounds, NULL);
 		run("V01-pci-remove", test_pci_remove, NULL);
+		run("V05-resume-never-comes", test_lost_in_suspend, &no);
+		run("V05-resume-fails", test_lost_in_suspend, &yes);
 		run("rmmod-node-held", test_module_held, NULL);
 		run("V07-rmmod-rounds", test_module_rounds, NULL);
 		run("rmmod-in-flight", test_module_in_flight, NULL);

@@ -21,3 +21,10 @@ $(URING_O)/pattern: tests/uring/pattern.c $(URING_DEPS)
 
 $(URING_PROGS:%=$(URING_O)/%): $(URING_O)/%: tests/uring/%.c $(URING_O)/helper.o $(URING_DEPS)
 	$(CC) $(URING_CFLAGS) -o $@ $< $(URING_O)/helper.o -luring
+
+# For the case uring-gone, which asks for its kernel's
+$(O)/%/suspend_one.ko: tests/uring/suspend/suspend_one.c tests/uring/suspend/Kbuild
+	@mkdir -p $(O)/$*/suspend
+	@cp $^ $(O)/$*/suspend/
+	$(MAKE) -C $(call kdir,$*) M=$(CURDIR)/$(O)/$*/suspend modules
+	@cp $(O)/$*/suspend/suspend_one.ko $@
