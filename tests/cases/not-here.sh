@@ -1,0 +1,16 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Known faults of others that no guest here can show, so that they are counted.
+set -u
+# shellcheck source=SCRIPTDIR/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+host()
+{
+	skip V34-kernel-without-zones "no kernel here has CONFIG_BLK_DEV_ZONED=n; device-zones has the rest"
+	skip U05-selinux "no guest here enforces SELinux"
+	skip U08-initramfs "no guest here has its root on the disk under test"
+}
+
+case_main "$@"
