@@ -20,7 +20,7 @@ backends-tools: $(BACKENDS)
 check: backends-tools
 
 #: make backends       one client on every back end: what works, counts per I/O, times (BACKENDS_ARGS=…)
-backends: module backends-tools bench-tools uring-tests
+backends: module backends-tools bench-tools uring-tests vhost-tests
 	tests/backends/matrix $(BACKENDS_ARGS)
 
 .PHONY: backends backends-tools check

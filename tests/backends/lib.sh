@@ -22,11 +22,23 @@ resize() { control block_resize node-name=img0 size="$1"; }
 remove() { qmp --timeout 90 --wait DEVICE_DELETED "$VM_QMP" device_del id=disk0; }
 kill_it() { kill -9 $server; }
 
-# server_tids: the threads that serve
+cpu_tids() { :; }		# threads of the server's process that are the guest's CPUs
+
+server_processes()
+{
+	local cpu
+	cpu=$(cpu_tids | head -n 1)
+	if [ -n "$cpu" ]; then awk '$1 == "Tgid:" { print $2 }' "/proc/$cpu/status"; else echo $server; fi
+}
+
+# The threads that serve.
 server_tids()
 {
-	local p
-	for p in $server; do (cd "/proc/$p/task" && echo *); done
+	local p cpus t
+	cpus=" $(cpu_tids | tr '\n' ' ') "
+	for p in $(server_processes); do
+		for t in "/proc/$p/task/"*; do [[ $cpus == *" ${t##*/} "* ]] || echo "${t##*/}"; done
+	done
 }
 
 has() { [[ " $can " == *" $1 "* ]]; }
@@ -71,16 +83,8 @@ qemu_disk()	# OPTIONS of tests/vm/run's --disk
 	vm+=(--disk "$format:$image,serial=$backend,discard$1")
 }
 
-# The threads of QEMU but its CPUs'.
-qemu_tids()
-{
-	local cpus tid
-	cpus=$(qmp "$VM_QMP" query-cpus-fast | grep -o '"thread-id": [0-9]*' | grep -o '[0-9]*$')
-	[ -n "$cpus" ] || return
-	for tid in "/proc/${cpus%%$'\n'*}/task/"*; do
-		grep -qx "${tid##*/}" <<<"$cpus" || echo "${tid##*/}"
-	done
-}
+# In the files of disks that QEMU itself serves: cpu_tids() { qemu_cpus; }
+qemu_cpus() { qmp "$VM_QMP" query-cpus-fast | grep -o '"thread-id": [0-9]*' | grep -o '[0-9]*$'; }
 
 # qsd_start EXPORT: the storage daemon with the image and one export, on this
 # side; sets server.
@@ -118,10 +122,15 @@ await_server()	# FILE that is there when it is ready
 # VDUSE: the server is in the guest, and so is the driver it serves.
 vduse_up()
 {
-	local d
 	modprobe -a vduse virtio_vdpa || return
 	qsd_start "type=vduse-blk,id=exp0,name=vd0,num-queues=2,serial=$backend" &&
-		vdpa dev add name vd0 mgmtdev vduse || return
+		vdpa dev add name vd0 mgmtdev vduse && vduse_disk
+}
+
+# The disk that the device vd0 became.
+vduse_disk()
+{
+	local d
 	for d in /sys/bus/vdpa/devices/vd0/virtio*/block/vd*; do disk=${d##*/}; done
 	await_block
 }

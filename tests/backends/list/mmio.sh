@@ -4,7 +4,7 @@ about="virtio-blk-device on virtio-mmio, the microvm machine"
 can="node poll flush discard zeroes id resize remove"
 params="poll_queues=1"
 up_host() { qemu_disk ",queues=2,mmio"; }
-server_tids() { qemu_tids; }
+cpu_tids() { qemu_cpus; }
 # There is no hot-plug: the driver is taken away instead.
 where_remove=guest
 remove() { basename "$(realpath /sys/block/vda/device)" >/sys/bus/virtio/drivers/virtio_blk/unbind; }

@@ -3,4 +3,4 @@
 about="virtio-blk-pci with one queue (so none to poll)"
 can="node flush discard zeroes id resize remove"
 up_host() { qemu_disk ",queues=1"; }
-server_tids() { qemu_tids; }
+cpu_tids() { qemu_cpus; }

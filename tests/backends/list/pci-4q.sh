@@ -5,4 +5,4 @@ can="node poll flush discard zeroes id resize remove"
 params="poll_queues=1"
 smp=4
 up_host() { qemu_disk ",queues=4"; }
-server_tids() { qemu_tids; }
+cpu_tids() { qemu_cpus; }

@@ -4,4 +4,4 @@ about="virtio-blk-pci with a thread of its own in QEMU"
 can="node poll flush discard zeroes id resize remove"
 params="poll_queues=1"
 up_host() { qemu_disk ",queues=2,iothread"; }
-server_tids() { qemu_tids; }
+cpu_tids() { qemu_cpus; }

@@ -4,4 +4,4 @@ about="virtio-blk-pci as virtio 0.9 had it"
 can="node poll flush discard zeroes id resize remove"
 params="poll_queues=1"
 up_host() { qemu_disk ",queues=2,legacy"; }
-server_tids() { qemu_tids; }
+cpu_tids() { qemu_cpus; }

@@ -4,4 +4,4 @@ about="QEMU's virtio-blk-pci as it comes: its main loop serves, two queues"
 can="node poll flush discard zeroes id resize remove"
 params="poll_queues=1"
 up_host() { qemu_disk ",queues=2"; }
-server_tids() { qemu_tids; }
+cpu_tids() { qemu_cpus; }
