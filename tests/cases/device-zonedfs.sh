@@ -11,9 +11,6 @@ set -u
 
 zoned=(--size 64M --zoned hm --conv-zones 2)
 
-# state SECTOR: as the device has it
-state() { ctl 'show zones' | sed -n "s/^$1 .*wp=\([0-9]*\) .*state=\(.*\)/\2 \1/p"; }
-
 fio_zbd()
 {
 	dev_up fz "${zoned[@]}" --set max_open_zones=4
@@ -50,15 +47,16 @@ zonefs()
 	echo 3 >/proc/sys/vm/drop_caches
 	cmp -s /tmp/blob <(head -c 262144 /tmp/mnt/seq/3) || is "content" different same
 	truncate -s 0 /tmp/mnt/seq/3 || is "truncating" failed fine
-	is "the zone" "$(state 32768)" "empty 32768"
+	is "the zone" "$(zone 32768)" "empty 32768"
 	umount /tmp/mnt
 	dev_down
 }
 
-btrfs_zoned()
+btrfs_zoned()	# QUEUES SCHEDULER
 {
 	modprobe btrfs || { is "btrfs" "no module" "a module"; return; }
-	dev_up bt --size 512M --zoned hm --conv-zones 0
+	dev_up "bt$1" --size 512M --zoned hm --conv-zones 0 --queues "$1"
+	echo "$2" >"/sys/block/$disk/queue/scheduler"
 	if ! mkfs.btrfs -q -O zoned -d single -m single "/dev/$disk" >/tmp/mkfs.out 2>&1; then
 		is "mkfs.btrfs" "$(tail -n 1 /tmp/mkfs.out)" fine
 		dev_down
@@ -77,12 +75,18 @@ btrfs_zoned()
 	dev_down
 }
 
+# One by one, and as batches: only without a scheduler answers are collected.
+# Where an append went has to come out either way.
+btrfs_scheduled() { btrfs_zoned 1 mq-deadline; }
+btrfs_batched() { btrfs_zoned 2 none; }
+
 inside()
 {
 	vduse_ready
 	try fio-zbd fio_zbd
 	try zonefs zonefs
-	try btrfs btrfs_zoned
+	try btrfs btrfs_scheduled
+	try btrfs-append-in-batches btrfs_batched
 }
 
 host()

@@ -11,9 +11,6 @@ set -u
 
 zoned=(--size 64M --zoned hm --conv-zones 2)
 
-# state SECTOR: as the device has it
-state() { ctl 'show zones' | sed -n "s/^$1 .*wp=\([0-9]*\) .*state=\(.*\)/\2 \1/p"; }
-
 geometry()
 {
 	dev_up geo "${zoned[@]}" --zone-cap 6144 --set max_open_zones=3 --set max_active_zones=5
@@ -53,18 +50,18 @@ by_blkzone()
 {
 	dev_up bz "${zoned[@]}"
 	blkzone open -o 16384 -l 8192 "/dev/$disk"
-	is "opened" "$(state 16384)" "eopen 16384"
+	is "opened" "$(zone 16384)" "eopen 16384"
 	dd if=/dev/zero of="/dev/$disk" bs=4k seek=2048 count=2 oflag=direct status=none || is "writing" failed fine
-	is "written" "$(state 16384)" "eopen 16400"
+	is "written" "$(zone 16384)" "eopen 16400"
 	blkzone close -o 16384 -l 8192 "/dev/$disk"
-	is "closed" "$(state 16384)" "closed 16400"
+	is "closed" "$(zone 16384)" "closed 16400"
 	blkzone finish -o 16384 -l 8192 "/dev/$disk"
-	is "finished" "$(state 16384)" "full 24576"
+	is "finished" "$(zone 16384)" "full 24576"
 	blkzone reset -o 16384 -l 8192 "/dev/$disk"
-	is "reset" "$(state 16384)" "empty 16384"
+	is "reset" "$(zone 16384)" "empty 16384"
 	dd if=/dev/zero of="/dev/$disk" bs=4k seek=3072 count=1 oflag=direct status=none || is "writing" failed fine
 	blkzone reset "/dev/$disk"
-	is "all reset" "$(state 24576)" "empty 24576"
+	is "all reset" "$(zone 24576)" "empty 24576"
 	is "requests" "$(requests zone_open) $(requests zone_close) $(requests zone_finish)" "1 1 1"
 	is "descriptors of open" "$(of zone_open desc)" '[[16,"r"],[1,"w"]]'
 	is "sector of open" "$(of zone_open sector)" 16384
@@ -75,17 +72,17 @@ by_node()
 {
 	dev_up nz "${zoned[@]}"
 	is OPEN "$(cmd -s 16384 zone_open)" "res=0 result=0"
-	is "opened" "$(state 16384)" "eopen 16384"
+	is "opened" "$(zone 16384)" "eopen 16384"
 	is OUT "$(cmd -s 16384 -l 8192 out)" "res=0 result=0"
 	is CLOSE "$(cmd -s 16384 zone_close)" "res=0 result=0"
-	is "closed" "$(state 16384)" "closed 16400"
+	is "closed" "$(zone 16384)" "closed 16400"
 	is FINISH "$(cmd -s 16384 zone_finish)" "res=0 result=0"
-	is "finished" "$(state 16384)" "full 24576"
+	is "finished" "$(zone 16384)" "full 24576"
 	is RESET "$(cmd -s 16384 zone_reset)" "res=0 result=0"
-	is "reset" "$(state 16384)" "empty 16384"
+	is "reset" "$(zone 16384)" "empty 16384"
 	is OUT "$(cmd -s 24576 -l 4096 out)" "res=0 result=0"
 	is RESET_ALL "$(cmd zone_reset_all)" "res=0 result=0"
-	is "all reset" "$(state 24576)" "empty 24576"
+	is "all reset" "$(zone 24576)" "empty 24576"
 	is "RESET_ALL at a sector" "$(cmd -s 8 zone_reset_all)" "res=-22 status=0"
 	is "OPEN with data" "$(cmd -s 16384 -l 512 zone_open)" "res=-22 status=0"
 	is "descriptors of open" "$(of zone_open desc)" '[[16,"r"],[1,"w"]]'
@@ -98,7 +95,7 @@ append()
 	is "first" "$(cmd -s 16384 -f 0x11 -l 4096 zone_append)" "res=0 result=16384"
 	is "second" "$(cmd -s 16384 -f 0x22 -l 8192 zone_append)" "res=0 result=16392"
 	is "third" "$(cmd -s 16384 -f 0x33 -l 4096 zone_append)" "res=0 result=16408"
-	is "the device's write pointer" "$(state 16384)" "iopen 16416"
+	is "the device's write pointer" "$(zone 16384)" "iopen 16416"
 	is "data" "$(bytes 16384 1)$(bytes 16392 1)$(bytes 16407 1)$(bytes 16408 1)" 11222233
 	is "descriptors" "$(of zone_append desc)" '[[16,"r"],[4096,"r"],[9,"w"]]'
 	is "the limit" "$(cmd -s 16384 -l 524288 zone_append)" "res=0 result=16416"

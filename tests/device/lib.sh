@@ -103,6 +103,9 @@ dev_down()
 	wait "${pids[$name]}"
 }
 
+# zone SECTOR: its state and write pointer, as the device has them
+zone() { ctl 'show zones' | sed -n "s/^$1 .*wp=\([0-9]*\) .*state=\(.*\)/\2 \1/p"; }
+
 sys() { cat "/sys/block/$disk/$1"; }
 
 # What the kernel said since the last call of it
