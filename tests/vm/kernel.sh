@@ -86,7 +86,11 @@ kernel_pick()		# what --kernel said
 	for dir in "$modules" "$kdir/modules" "/lib/modules/$krel"; do
 		[ -n "$dir" ] || continue
 		[ -e "$dir/lib/modules/$krel" ] && dir=$dir/lib/modules/$krel
-		if [ -e "$dir/modules.dep" ]; then moddir=$(realpath "$dir"); break; fi
+		[ -e "$dir/modules.dep" ] || continue
+		# An installed kernel's are in their place already, whatever /lib is
+		moddir=$dir
+		[ "$dir" = "/lib/modules/$krel" ] || moddir=$(realpath "$dir")
+		break
 	done
 	[ -n "$moddir" ] || die "no modules for $krel (looked in $kdir/modules and /lib/modules; --modules DIR names another place)"
 	initramfs_make
