@@ -492,6 +492,24 @@ static void test_thp(const void *arg)
 	fixed_roundtrip(p, 4 * MiB, "transparent huge pages");
 }
 
+/* The largest buffer that can be registered: the same few pages, many times */
+static void test_1gib(const void *arg)
+{
+	int fd = memfd_create("uring", MFD_HUGETLB);
+	char *whole, *p;
+
+	if (fd < 0 || ftruncate(fd, 4 * MiB))
+		skip("memfd of huge pages: %s", err_name(-errno));
+	whole = mmap(NULL, GiB + 2 * MiB, PROT_NONE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	whole = (char *)(((uintptr_t)whole + 2 * MiB - 1) / (2 * MiB) * (2 * MiB));
+	for (p = whole; p < whole + GiB; p += 4 * MiB)
+		if (mmap(p, 4 * MiB, PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_FIXED, fd, 0) != p)
+			skip("no huge pages for a memfd (vm.nr_hugepages)");
+	fixed_roundtrip(whole, GiB, "1 GiB");
+}
+
 /* ---- limits ---- */
 
 static uint64_t frame_of(const void *p)
@@ -842,6 +860,7 @@ int main(int argc, char **argv)
 	t_run("P26-fixed-hugetlb-memfd", test_huge_memfd, &memfd_huge);
 	t_run("P26-fixed-memfd", test_huge_memfd, &memfd_plain);
 	t_run("P26-fixed-thp", test_thp, NULL);
+	t_run("P26-fixed-1-GiB", test_1gib, NULL);
 	t_run("P12-max-segments", test_max_segments, NULL);
 	t_run("max-bytes-any-alignment", test_max_any, NULL);
 	t_run("large-contiguous", test_large_contiguous, NULL);
