@@ -1,0 +1,191 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#~ soak
+#~ timeout 3000
+#
+# The packages in a whole Debian system: installed, our module is built, in the
+# initramfs, and drives the root disk after a reboot; a kernel that comes later
+# gets it too, one that can't take it is passed over with the reason; removed,
+# the in-tree driver is back. Minutes long, so only with SOAK set.
+set -u
+# shellcheck source=SCRIPTDIR/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+ours=updates/dkms/virtio_blk.ko
+stock=kernel/drivers/block/virtio_blk.ko
+version=$(cat "$top/VERSION")
+
+# A Debian with a kernel, made once.
+# shellcheck disable=SC2016 # for mmdebstrap's shell
+base_system()
+{
+	local sources=/etc/apt/sources.list.d/debian.sources
+	[ -e "$sources" ] || sources=/etc/apt/sources.list
+	base=$top/build/pkg/bookworm.tar
+	[ -e "$base" ] && return
+	mkdir -p "$top/build/pkg"
+	# A short list of modules makes initramfs in seconds; which virtio_blk is in
+	# there is decided as ever.
+	mmdebstrap --quiet --variant=apt \
+		--essential-hook='mkdir -p "$1/etc/initramfs-tools/conf.d"; echo MODULES=list >"$1/etc/initramfs-tools/conf.d/list"; printf "%s\n" virtio_pci virtio_blk ext4 >"$1/etc/initramfs-tools/modules"' \
+		--include=systemd-sysv,udev,initramfs-tools,linux-image-6.12-amd64,linux-headers-6.12-amd64,dkms,kmod \
+		bookworm "$base.new" "$sources" >"$work/log" 2>&1 || return
+	mv "$base.new" "$base"
+}
+
+# in_root COMMAND…: in the system on the disk image, with network
+# shellcheck disable=SC2016 # for the inner shell
+in_root()
+{
+	unshare -m bash -c '
+		mount -t proc proc "$1/proc" && mount --bind /dev "$1/dev" && mount --bind /sys "$1/sys" || exit
+		cp /etc/resolv.conf "$1/etc/"
+		root=$1
+		shift
+		DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 exec chroot "$root" "$@"' in_root "$root" "$@"
+}
+
+apt() { in_root apt-get -q -y -o APT::Sandbox::User=root "$@"; }
+
+# Newest release of a series in there
+release() { basename "$(printf '%s\n' "$root/lib/modules/$1"* | sort -V | tail -n 1)"; }
+
+# Which virtio_blk the initramfs of kernel $1 has
+initramfs_driver()
+{
+	in_root lsinitramfs "/boot/initrd.img-$1" | grep -o '[^/]*/[^/]*/[^/]*/virtio_blk\.ko.*\|updates/dkms/virtio_blk\.ko.*' |
+		sed 's/\.ko.*/.ko/' | paste -sd' '
+}
+
+installed()
+{
+	local rel=$1
+	check "$2-dkms-says-installed" "$(in_root dkms status -m virtio-blk-uring -k "$rel" | sed 's/.*: //')" installed
+	works "$2-modules-there" test -e "$root/lib/modules/$rel/updates/dkms/virtblk_uring.ko" -a -e "$root/lib/modules/$rel/$ours"
+	check "$2-modprobe-takes-ours" "$(in_root modinfo -k "$rel" -F version virtio_blk)" "$version"
+	check "$2-initramfs-has-ours-alone" "$(initramfs_driver "$rel")" "$ours"
+}
+
+install_packages()
+{
+	local rel
+	cp "$top"/build/deb/virtio-blk-uring-{dkms,utils,dev}_*.deb "$root/root/" || return
+	works lists apt update
+	works install apt install --no-install-recommends /root/virtio-blk-uring-dkms_"$version"_all.deb \
+		/root/virtio-blk-uring-utils_"$version"_amd64.deb /root/virtio-blk-uring-dev_"$version"_all.deb
+	rel=$(release 6.12)
+	installed "$rel" installed
+	check tool-runs "$(in_root io_uring-vblk --version | grep -o "$version")" "$version"
+	works rule-there test -e "$root/lib/udev/rules.d/60-virtio-blk-uring.rules"
+	works header-there test -e "$root/usr/include/linux/virtio_blk_uring.h"
+}
+
+# What the booted system says of itself, on the second serial port
+boot_service()
+{
+	cat >"$root/etc/systemd/system/said.service" <<-'END'
+		[Unit]
+		After=systemd-udev-settle.service
+		Wants=systemd-udev-settle.service
+		[Service]
+		Type=oneshot
+		ExecStart=/root/said
+		ExecStopPost=/bin/systemctl poweroff --force --force
+		[Install]
+		WantedBy=basic.target
+	END
+	cat >"$root/root/said" <<-'END'
+		#!/bin/bash
+		exec >/dev/ttyS1 2>&1
+		stty -F /dev/ttyS1 raw
+		echo "root $(findmnt -no SOURCE /)"
+		echo "version $(cat /sys/module/virtio_blk/version)"
+		echo "node $(stat -c '%U:%G %a' /dev/vdac0)"
+		io_uring-vblk -b4096 -d1 -s1 -c1 -p0 -u1 --ios 8 /dev/vdac0 >/dev/null && echo "passthrough works"
+		touch /root/written && sync && echo "writes work"
+	END
+	chmod +x "$root/root/said"
+	in_root systemctl -q enable said.service
+	in_root systemctl -q set-default basic.target
+}
+
+# boots DRIVER-VERSION: the image, with the system's own kernel and initramfs
+boot()
+{
+	local name=$1 wanted=$2 rel
+	rel=$(release 6.12)
+	boot_service
+	: >"$work/disk" && rm -f "$work/said"
+	mke2fs -q -t ext4 -d "$root" "$work/disk" 4G || { fail "$name-image" "no image" "an image"; return; }
+	timeout -k 5 400 qemu-system-x86_64 -accel tcg,thread=multi -cpu max,la57=off -machine q35 -m 1G -smp 1 -no-reboot \
+		-nodefaults -display none -kernel "$root/boot/vmlinuz-$rel" -initrd "$root/boot/initrd.img-$rel" \
+		-append "root=/dev/vda rw console=ttyS0 no_timer_check tsc=reliable systemd.show_status=0 panic=-1" \
+		-serial "file:$work/console" -serial "file:$work/said" \
+		-drive "file=$work/disk,format=raw,if=virtio,serial=the-root"
+	tail -n 5 "$work/console" >&2
+	check "$name-root-on-virtio-blk" "$(sed -n 's/^root //p' "$work/said")" /dev/vda
+	check "$name-driver" "$(sed -n 's/^version //p' "$work/said")" "$wanted"
+	works "$name-disk-writes" grep -q '^writes work' "$work/said"
+	[ -n "$wanted" ] || return
+	check "$name-node-mode" "$(sed -n 's/^node //p' "$work/said")" "root:disk 660"
+	works "$name-passthrough" grep -q '^passthrough works' "$work/said"
+}
+
+later_kernel()
+{
+	works later-kernel apt install --no-install-recommends linux-image-amd64 linux-headers-amd64
+	installed "$(release 6.1.0)" later
+}
+
+# Headers of a kernel without io_uring: the installed ones with another line.
+refused_kernel()
+{
+	local real rel=6.12.0-without out
+	real=$(in_root readlink -f "/lib/modules/$(release 6.12)/build")
+	mkdir -p "$root/lib/modules/$rel"
+	cp -r "$root$real" "$root/usr/src/without"
+	ln -s /usr/src/without "$root/lib/modules/$rel/build"
+	sed -i '/^CONFIG_IO_URING=/d' "$root/usr/src/without/include/config/auto.conf"
+	echo $rel >"$root/usr/src/without/include/config/kernel.release"
+	out=$(in_root dkms build -m virtio-blk-uring -v "$version" -k $rel 2>&1)
+	check without-uring-passed-over $? 77
+	works without-uring-in-words grep -q "Linux $rel: that kernel is configured without CONFIG_IO_URING" <<<"$out"
+	works without-uring-installs-all-the-same in_root dpkg-reconfigure virtio-blk-uring-dkms
+	rm -rf "${root:?}/usr/src/without" "$root/lib/modules/$rel"
+}
+
+removed()
+{
+	local rel
+	works remove apt purge virtio-blk-uring-dkms
+	for rel in "$(release 6.12)" "$(release 6.1.0)"; do
+		check "removed-initramfs-${rel%%-*}" "$(initramfs_driver "$rel")" "$stock"
+		check "removed-modprobe-${rel%%-*}" "$(in_root modinfo -k "$rel" -F filename virtio_blk | sed 's/\.ko.*/.ko/')" "/lib/modules/$rel/$stock"
+	done
+	check removed-nothing-left "$(cd "$root" && find lib/udev usr/src etc/kernel usr/sbin lib/modules \( -name '*virtblk*' -o -name 'virtio-blk*' -o -path '*updates/*.ko' \) | paste -sd' ')" ""
+	works removed-tool-stays in_root io_uring-vblk --version
+}
+
+host()
+{
+	if [ -z "${SOAK:-}" ]; then
+		skip all "takes minutes: make soak ONLY=pkg-dkms"
+		exit 77
+	fi
+	[ "$(id -u)" = 0 ] || { skip all "only root may install packages in a folder"; exit 77; }
+	need_tool mmdebstrap mmdebstrap
+	base_system || { skip all "no Debian could be fetched: $(tail -n 2 "$work/log")"; exit 77; }
+	make -s -C "$top" deb >"$work/log" 2>&1 || { fail deb "$(tail -n 3 "$work/log")" "packages, lintian clean"; exit 1; }
+	pass deb
+	root=$work/root
+	mkdir "$root" && tar -xf "$base" -C "$root" || exit 1
+	install_packages
+	[ "$failed" = 0 ] || return
+	boot reboot "$version"
+	later_kernel
+	refused_kernel
+	removed
+	boot removed ""
+}
+
+case_main "$@"
