@@ -1,0 +1,52 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# QEMU is killed in the middle of everything. What a flush had acknowledged must
+# be on a disk that lost all it held since its last flush: QEMU's log of writes
+# and flushes says which that is. SEED=N repeats the moments.
+#~ also 6.1
+#~ soak
+set -u
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+inside() { "$top/build/tests/faults/storm" -n crash- vda; }
+
+# Some time after the workers have begun to acknowledge.
+beside()
+{
+	await 120 test -s "$VM_SCRATCH/acks" || { kill -9 "$(cat "$work/pid")"; exit 1; }
+	sleep "$((RANDOM % 3)).$((RANDOM % 10))"
+	kill -9 "$(cat "$work/pid")"
+}
+
+one_crash()
+{
+	local n=$1 said
+	rm -rf "$work/share" "$work/log" "$work/lost"
+	rm -f "$work/disk"
+	truncate -s 64M "$work/disk" "$work/lost"
+	export work
+	# The runner sees a QEMU that was killed as one that took too long.
+	said=$(guest_with beside --params poll_queues=1 --timeout 300 --env SECONDS=100 --env STORM=none --env "SEED=$n" \
+		--qemu "-pidfile $work/pid" \
+		--disk "raw:$work/disk,serial=scratch-storm,queues=3,log=$work/log" -- inside 2>&1)
+	grep -q 'vm: time-out' <<<"$said" || { fail "$n-killed" "$said" "a QEMU that was killed"; return; }
+	said=$("$top/build/tests/faults/verify" "$work/disk" "$work/share/acks") || fail "$n-image" "$said" "nothing lost"
+	# As if the power had gone.
+	if said=$("$top/build/tests/faults/verify" --log "$work/log" "$work/lost" "$work/share/acks"); then
+		echo "$said"
+		pass "$n-acknowledged-is-there"
+	else
+		fail "$n-acknowledged-is-there" "$said" "nothing lost"
+	fi
+}
+
+host()
+{
+	local n end=$((SECONDS + ${SOAK:-0} * 60))
+	RANDOM=${SEED:-$$}
+	for ((n = 1; n == 1 || SECONDS < end; n++)); do one_crash $n; done
+}
+
+case_main "$@"
