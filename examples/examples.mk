@@ -3,7 +3,7 @@
 # The examples, and what shows that their header does for C, C++ and 32-bit programs
 
 EXAMPLES_O	:= $(O)/examples
-EXAMPLES	:= read-block copy-disk zone-writer check-header
+EXAMPLES	:= read-block copy-disk zone-writer check-header check-node readme
 EXAMPLES_FLAGS	 = $(CFLAGS) $(WARN) -Iinclude -Iinclude/uapi
 EXAMPLES_DEPS	:= include/virtblk_uring_helpers.h include/uapi/linux/virtio_blk_uring.h \
 		   examples/examples.mk
@@ -14,9 +14,21 @@ tools: examples
 check: examples
 .PHONY: examples tools check
 
-$(EXAMPLES:%=$(EXAMPLES_O)/%): $(EXAMPLES_O)/%: examples/%.c $(EXAMPLES_DEPS)
+$(patsubst %,$(EXAMPLES_O)/%,$(filter-out readme,$(EXAMPLES))): $(EXAMPLES_O)/%: examples/%.c $(EXAMPLES_DEPS)
 	@mkdir -p $(@D)
 	$(CC) $(EXAMPLES_FLAGS) -o $@ $< $(LDFLAGS) -luring
+
+# README's lines for liburing users, as they stand there, made a program
+$(EXAMPLES_O)/readme.c: README.md examples/examples.mk
+	@mkdir -p $(@D)
+	@{ printf '%s\n' '#include <fcntl.h>' '#include <stdlib.h>' '#include <unistd.h>'; \
+	   sed -n '/^## Use it from liburing/,/^## /{/^```c$$/,/^```$$/p}' README.md | grep '^#include'; \
+	   echo 'int main(void)'; echo '{ static char buf[4096] __attribute__((aligned(4096))); struct io_uring_cqe *cqe;'; \
+	   sed -n '/^## Use it from liburing/,/^## /{/^```c$$/,/^```$$/p}' README.md | grep -v '^```\|^#include'; \
+	   echo 'io_uring_wait_cqe(&ring, &cqe); if (!cqe->res) write(1, buf, 4096); return cqe->res ? 1 : 0; }'; } >$@
+
+$(EXAMPLES_O)/readme: $(EXAMPLES_O)/readme.c $(EXAMPLES_DEPS)
+	$(CC) $(EXAMPLES_FLAGS) -Wno-unused-result -o $@ $< $(LDFLAGS) -luring
 
 # The same source as C++; a machine without a C++ compiler has all the rest
 $(EXAMPLES_O)/check-header-c++: examples/check-header.c $(EXAMPLES_DEPS)

@@ -79,13 +79,54 @@ append()
 	dev_down
 }
 
+# sent MARK: what the device was sent since, as NAME@SECTOR
+sent()
+{
+	sed "1,/$1/d" "$log" | sed -nE 's/.*"name":"([a-z_]+)","ioprio":[0-9]+,"sector":([0-9]+).*/\1@\2/p' |
+		tr '\n' ' '
+}
+
+# Every function of the header, as the device sees it; once per form of the SQE.
+helpers()
+{
+	local forms=2 vec='' rvec='' once
+	dev_up hp --size 16M --feature flush --feature discard --feature write_zeroes --feature secure_erase \
+		--set write_zeroes_may_unmap=1 --set max_discard_seg=4 --serial helpers --lifetime 1,2,3
+	ctl 'mark helpers'
+	is "the program's verdict" "$("$bin/check-node" "/dev/${disk}c0" plain)" "$forms forms right"
+	grep -q "out@32" <<<"$(sent helpers)" && vec="out@32 " rvec="in@32 "
+	once="out@8 out@16 out@24 ${vec}in@8 in@16 in@24 ${rvec}flush@0 discard@0 write_zeroes@0 secure_erase@0 get_id@0 "
+	once+="get_lifetime@0 in@56 in@32768 "
+	is "what the device was sent" "$(sent helpers)" "$once$once"
+	is "discard's ranges" "$(of discard ranges)" "[[40,8,0],[64,8,0]]"
+	is "write-zeroes' range" "$(of write_zeroes ranges)" "[[48,8,1]]"
+	is "secure erase's range" "$(of secure_erase ranges)" "[[40,8,0]]"
+	is "ioprio" "$(sed '1,/helpers/d' "$log" | grep -c "\"ioprio\":$((2 << 13 | 5)),\"sector\":56")" "$forms"
+	dev_down
+}
+
+zone_helpers()
+{
+	local once="zone_reset_all@0 zone_open@8192 zone_append@8192 zone_append@8192 zone_close@8192 "
+	dev_up hz --size 24M --zoned hm
+	ctl 'mark helpers'
+	is "the program's verdict" "$("$bin/check-node" "/dev/${disk}c0" zones)" "2 forms right"
+	once+="zone_report@8192 zone_report@8192 zone_finish@8192 zone_report@8192 out@8192 zone_reset@8192 "
+	once+="zone_report@8192 zone_report@8192 "
+	is "what the device was sent" "$(sent helpers)" "$once$once"
+	dev_down
+}
+
 inside()
 {
+	"$bin/readme" >"$VM_SCRATCH/readme"
 	"$bin/read-block" /dev/vdac0 4097 >"$VM_SCRATCH/block" 2>&1
 	copies
 	refusals
 	if (vduse_ready) >/dev/null; then
 		try zone-writer append
+		try header-at-the-device helpers
+		try header-zones-at-the-device zone_helpers
 	else
 		skip zone-writer "this kernel has no VDUSE, on which the test's zoned disk is made"
 	fi
@@ -119,6 +160,8 @@ host()
 	guest --params poll_queues=1 --append no_timer_check --disk "raw:$work/a.img,queues=3" \
 		--disk "raw:$work/b.img,queues=1" -- inside
 	dd if="$work/a.img" of="$work/block" bs=512 skip=4097 count=1 status=none
+	works readme-liburing cmp -n 4096 "$work/a.img" "$work/share/readme"
+	check readme-liburing-bytes "$(stat -c %s "$work/share/readme")" 4096
 	works read-block cmp "$work/block" "$work/share/block"
 	works copy-polled cmp "$work/a.img" "$work/share/polled.img"
 	works copy-unpolled cmp "$work/b.img" "$work/share/irq.img"
