@@ -117,33 +117,64 @@ sync_options() {
 	flushes F07-reads --rw=read --size=64k
 }
 
-# Every combination that changes how a command is built or submitted
+# Each option that changes how a command is built or submitted, as the driver
+# sees the commands: by op (2 is vectored), registered buffer, who submits and
+# on which CPU, and whether io_uring's worker does. verify= checks the data.
+# shellcheck disable=SC2016 # awk's words
 ways() {
-	local o name common="--filename=/dev/vdcc0 --rw=randrw --bs=4k
-		--size=512k --iodepth=16 --verify=crc32c"
-	while read -r o; do
-		name=rw-$(tr ' ' '+' <<< "${o//--/}")
-		# shellcheck disable=SC2086
-		fio_works "${name%+}" $common $o
-	done <<-END
-	--nonvectored=0
-	--nonvectored=1 --fixedbufs=1
-	--nonvectored=0 --force_async=3
-	--fixedbufs=1 --registerfiles=1
-	--registerfiles=1 --force_async=1
-	--iodepth_batch=8 --iodepth_batch_complete_min=4
-	--iodepth_batch=16 --iodepth_batch_complete_min=1 --iodepth_batch_complete_max=16
-	--iodepth_batch_complete_min=0
-	--sqthread_poll=1 --sqthread_poll_cpu=1
-	--sqthread_poll=1 --fixedbufs=1
-	--bssplit=512/20:4k/50:64k/30
-	--prio=3 --prioclass=2
-	--cmdprio_percentage=50 --cmdprio_class=2
-	--thread=1 --iodepth=7
-	--mem=mmap --iomem_align=512
-	--number_ios=50 --loops=2
-	END
+	local rw=(--filename=/dev/vdcc0 --rw=randrw --bs=4k --size=256k
+		--iodepth=16 --verify=crc32c)
+	commands rw-nonvectored=0 '$3 == 2 && $4 == 0' "${rw[@]}" --nonvectored=0
+	commands rw-nonvectored=1+fixedbufs '$3 == 1 && $4 == 1' "${rw[@]}" \
+		--nonvectored=1 --fixedbufs=1
+	commands rw-force_async=1 '$1 == "iou-wrk"' "${rw[@]}" --force_async=1
+	commands rw-sqthread_poll_cpu '$1 == "iou-sqp" && $2 == 1' "${rw[@]}" \
+		--sqthread_poll=1 --sqthread_poll_cpu=1
+	commands rw-sqthread_poll+fixedbufs '$1 == "iou-sqp" && $4 == 1' \
+		"${rw[@]}" --sqthread_poll=1 --fixedbufs=1 --nonvectored=1
+	registered_files "${rw[@]}" --fixedbufs=1 --nonvectored=1
+	batches "${rw[@]}"
+	sizes "${rw[@]}"
+	fio_works rw-iomem_align "${rw[@]}" --mem=mmap --iomem_align=512
 	fixed_and_vectored
+}
+
+# The ring's own account of an entry: 1 in its flags is a registered file
+registered_files() {
+	local reg
+	for reg in 0 1; do
+		probe_clear
+		fio_works rw-registerfiles=$reg "$@" --registerfiles=$reg
+		check "rw-registerfiles=$reg-at-the-ring-$fio" "$(probe_entries |
+			awk '$1 == "URING_CMD" { print $2 % 10 }' | sort -u)" $reg
+	done
+}
+
+# How many commands a call hands over, and how many completions it waits for
+batches() {
+	probe_clear
+	fio_works rw-batches "$@" --rw=randread --verify=0 --iodepth_batch=8 \
+		--iodepth_batch_complete_min=4 --iodepth_batch_complete_max=8
+	check "rw-iodepth_batch-handed-over-$fio" "$(probe_enters |
+		awk '{ print $1 }' | sort -n | tail -n 1)" 8
+	check "rw-iodepth_batch_complete_min-waited-for-$fio" "$(probe_enters |
+		awk '$2 == 4 { print $2; exit }')" 4
+	fio_works rw-complete_min=0 "$@" --iodepth_batch_complete_min=0
+}
+
+# What the disk was told to write: bssplit's sizes and number_ios's count
+sizes() {
+	log_mark "$VM_SCRATCH/log"
+	fio_works rw-bssplit "$@" --rw=write --verify=0 --iodepth=1 --size=1M \
+		--bssplit=512/20:4k/50:64k/30
+	check "rw-bssplit-at-the-disk-$fio" "$(log_since "$VM_SCRATCH/log" |
+		awk '$1 == "write" { print $3 }' | sort -nu | tr '\n' ' ')" \
+		"1 8 128 "
+	log_mark "$VM_SCRATCH/log"
+	fio_works rw-number_ios "$@" --rw=write --verify=0 --iodepth=1 --size=1M \
+		--number_ios=20 --loops=2
+	check "rw-number_ios-at-the-disk-$fio" \
+		"$(log_since "$VM_SCRATCH/log" | grep -c write)" 40
 }
 
 # Works or is refused, as the driver says
@@ -158,21 +189,27 @@ fixed_and_vectored() {
 	fi
 }
 
-# fio's own job for NVMe with nothing but filename and cmd_type changed
+# fio's own jobs for NVMe with nothing but filename and cmd_type changed
 example() {
-	local job
-	for job in "$top"/build/fio/src/fio-*/examples/uring-cmd-ng.fio; do
-		sed -e 's|^filename=.*|filename=/dev/vddc0|' \
-			-e "s|^cmd_type=.*|cmd_type=$1|" "$job" > /tmp/job.fio
+	local job src
+	for src in "$top"/build/fio/src/fio-*; do
+		job=$src/examples/$2
+		[ -e "$job" ] && sed -e 's|^filename=.*|filename=/dev/vddc0|' \
+			-e "s|^cmd_type=.*|cmd_type=$1|" "$job" > "/tmp/$2"
 	done
-	if [ "$fio" = stock ]; then
-		LD_PRELOAD=$top/build/fio/fio-vblk.so \
-			timeout 120 fio /tmp/job.fio > "$fio_log" 2>&1
-	else
-		timeout 120 "${fio_cmd[@]}" /tmp/job.fio > "$fio_log" 2>&1
-	fi
-	check "F24-uring-cmd-ng.fio-$1-$fio" \
-		"$? $(grep -c 'err= 0' "$fio_log")" "0 3"
+	run_job "/tmp/$2"
+}
+
+example_works() {
+	example "$@"
+	check "F24-$2-$1-$fio" "$? $(grep -c 'err= 0' "$fio_log")" "0 3"
+}
+
+# ... and those that need what only NVMe has, by the name of it
+example_refused() {
+	example "$@"
+	check "F24-$2-$1-$fio" "$? $(grep -Ec \
+		"fio: vblk: .*$3.*cmd_type=nvme only" "$fio_log")" "1 1"
 }
 
 json() {
@@ -190,30 +227,84 @@ json() {
 zeroes() {
 	modern || return
 	run --filename=/dev/vdcc0 --rw=write --size=256k --buffer_pattern=0xbb
-	check zeroes-before "$(bytes data 0 262144)" bb
+	check "zeroes-before-$fio" "$(bytes data 0 262144)" bb
 	run --filename=/dev/vdcc0 --rw=write --size=128k --offset=64k --bs=16k \
 		--write_mode=zeroes --iodepth=4
-	check write_mode=zeroes "$? $(bytes data 0 65536) $(bytes data \
+	check "write_mode=zeroes-$fio" "$? $(bytes data 0 65536) $(bytes data \
 		65536 131072) $(bytes data 196608 65536)" "0 bb 00 bb"
 	fio_works write_mode=zeroes+deac --filename=/dev/vdcc0 --rw=write \
 		--size=128k --bs=16k --write_mode=zeroes --deac=1
 }
 
 examples() {
-	example vblk
-	example virtblk
+	example_works vblk uring-cmd-ng.fio
+	example_works virtblk uring-cmd-ng.fio
+	modern || return
+	example_refused vblk uring-cmd-fdp.fio fdp=1
+	example_refused vblk uring-cmd-pi-ext.fio pi_act=0
+	example_refused vblk uring-cmd-pi-sb.fio md_per_io_size=64
+}
+
+# The jobs in examples/fio, but those that need a disk of their own kind
+our_examples() {
+	local name syncs flushes
+	for name in read compare; do
+		probe_clear
+		example_job $name
+		check "example-$name-$fio" "$? $(grep -c 'err= 0' "$fio_log")" \
+			"0 $(grep -c '^\[[^g]' "/tmp/$name.fio")"
+		check "example-$name-reaches-the-driver-$fio" \
+			"$(($(probe_commands | wc -l) > 100))" 1
+	done
+	log_mark "$VM_SCRATCH/log"
+	example_job verify vdc
+	check "example-verify-$fio" "$? $(grep -c 'err= 0' "$fio_log")" "0 1"
+	syncs=$(sed -n 's/.*issued rwts: total=[0-9]*,[0-9]*,0,\([0-9]*\) .*/\1/p' \
+		"$fio_log")
+	flushes=$(log_since "$VM_SCRATCH/log" | grep -c flush)
+	# QEMU makes one of several that are in flight together
+	if [ "$flushes" -ge 2 ] && [ "$flushes" -le "${syncs:-0}" ]; then
+		pass "example-verify-flushes-$fio"
+	else
+		fail "example-verify-flushes-$fio" "$flushes" "2 to $syncs"
+	fi
+}
+
+# README's lines, letter by letter. They name build/ and a job.fio.
+# shellcheck disable=SC2016 # awk's words
+readme() {
+	local line job
+	[ "$fio" = stock ] || return
+	ln -sfn "$top/build" /tmp/build
+	line=$(sed -n '/^## Use it from fio/,/^## /{s/^    //p}' "$top/README.md" |
+		sed -n '/^fio --name/,/[^\\]$/p')
+	probe_clear
+	eval "$line" > "$fio_log" 2>&1
+	check readme-external "$? $(grep -c 'err= 0' "$fio_log") $((
+		$(probe_commands | wc -l) > 500))" "0 1 1"
+	line=$(grep -o 'LD_PRELOAD=build/[^ ]* fio job.fio' "$top/README.md")
+	job="[r]\nioengine=io_uring_cmd\ncmd_type=vblk\nfilename=/dev/vdac0\nrw=read\nbs=64k"
+	echo -e "$job" > job.fio
+	probe_clear
+	eval "$line" > "$fio_log" 2>&1
+	check readme-preload "$? $(grep -c 'err= 0' "$fio_log") $(probe_commands |
+		probe_all '$3 <= 2')" "0 1 64 0"
 }
 
 # The distribution's fio by external engine, and preloaded by the examples
+# shellcheck disable=SC2016 # awk's words
 short() {
-	fio_works rw --filename=/dev/vdcc0 --rw=randrw --bs=4k --size=512k \
-		--iodepth=16 --verify=crc32c --fixedbufs=1
-	example vblk
+	commands rw '$4 == 1' --filename=/dev/vdcc0 --rw=randrw --bs=4k \
+		--size=512k --iodepth=16 --verify=crc32c --fixedbufs=1 \
+		--nonvectored=1
+	example_works vblk uring-cmd-ng.fio
 }
 
 inside() {
-	each_fio short -- same_bytes ranges sync_options ways examples json \
-		zeroes
+	probe_on || fail probe "no kprobe at the driver" "one"
+	same_bytes
+	each_fio short readme -- ranges sync_options ways examples our_examples \
+		json zeroes
 }
 
 case_main "$@"
