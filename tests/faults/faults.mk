@@ -3,7 +3,7 @@
 # build/tests/faults/NAME
 
 FAULTS_O	:= $(O)/tests/faults
-FAULTS_PROGS	:= storm
+FAULTS_PROGS	:= storm ioctls
 FAULTS_CFLAGS	:= $(CFLAGS) $(WARN) -Iinclude/uapi -Itests/uring -pthread
 FAULTS_DEPS	:= $(wildcard tests/faults/*.h tests/uring/*.h) include/uapi/linux/virtio_blk_uring.h
 
