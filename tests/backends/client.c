@@ -302,6 +302,11 @@ struct range {
 
 static void need_range(const struct range *r)
 {
+	const char *lacks = getenv("BACKEND_LACKS");
+
+	/* what a server offers and can't do on this image, of its node only */
+	if (r->node && lacks && strstr(lacks, r->name))
+		skip("%s", lacks);
 	if (has_node)
 		need_command(r->type, r->name);
 	else if (r->type == VIRTIO_BLK_T_DISCARD &&
@@ -569,7 +574,8 @@ int main(int argc, char **argv)
 
 	t_start_any(argc, argv,
 		    "One client for all back ends. Behind DISK comes what is tested: verify,\n"
-		    "grown BYTES or removal. BACKEND_ID in the environment is the ID expected.");
+		    "grown BYTES or removal. In the environment: BACKEND_ID, the ID\n"
+		    "expected; BACKEND_LACKS, commands it offers and can't do here, with the reason.");
 	if (!t_disk(0) || !t_disk(1))
 		die("say DISK and verify, grown BYTES or removal; see --help");
 	expected_id = getenv("BACKEND_ID");

@@ -9,6 +9,7 @@ group=qemu	# qemu, vhost-user, vduse, vhost-blk, block
 where=host	# where its server runs; there its resize, remove and kill_it run too
 format=raw	# of the image
 can=''		# words: node poll flush discard zeroes id resize remove kill
+lacks=''	# commands that it offers and can't do here, with the reason
 params=''	# of the driver
 smp=2	# CPUs
 
