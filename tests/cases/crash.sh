@@ -15,7 +15,7 @@ inside() { "$top/build/tests/faults/storm" -n crash- vda; }
 # Some time after the workers have begun to acknowledge.
 beside()
 {
-	await 120 test -s "$VM_SCRATCH/acks" || { kill -9 "$(cat "$work/pid")"; exit 1; }
+	await 300 test -s "$VM_SCRATCH/acks" || { kill -9 "$(cat "$work/pid")"; exit 1; }
 	sleep "$((RANDOM % 3)).$((RANDOM % 10))"
 	kill -9 "$(cat "$work/pid")"
 }
@@ -28,7 +28,7 @@ one_crash()
 	truncate -s 64M "$work/disk" "$work/lost"
 	export work
 	# The runner sees a QEMU that was killed as one that took too long.
-	said=$(guest_with beside --params poll_queues=1 --timeout 300 --env SECONDS=100 --env STORM=none --env "SEED=$n" \
+	said=$(guest_with beside --params poll_queues=1 --timeout 360 --env SECONDS=200 --env STORM=none --env "SEED=$n" \
 		--qemu "-pidfile $work/pid" \
 		--disk "raw:$work/disk,serial=scratch-storm,queues=3,log=$work/log" -- inside 2>&1)
 	grep -q 'vm: time-out' <<<"$said" || { fail "$n-killed" "$said" "a QEMU that was killed"; return; }

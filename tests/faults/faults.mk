@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# Programs that cross everything with everything:
+# Programs that make allocations fail and cross everything with everything:
 # build/tests/faults/NAME
 
 FAULTS_O	:= $(O)/tests/faults
-FAULTS_PROGS	:= storm ioctls
+FAULTS_PROGS	:= failnth storm ioctls
 FAULTS_CFLAGS	:= $(CFLAGS) $(WARN) -Iinclude/uapi -Itests/uring -pthread
 FAULTS_DEPS	:= $(wildcard tests/faults/*.h tests/uring/*.h) include/uapi/linux/virtio_blk_uring.h
 
-#: make faults-tests   programs that cross everything, run in guests by make check
+#: make faults-tests   programs that inject faults and cross everything, run in guests by make check
 faults-tests: $(FAULTS_PROGS:%=$(FAULTS_O)/%) $(FAULTS_O)/verify
 uring-tests: faults-tests
 .PHONY: faults-tests

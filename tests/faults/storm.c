@@ -600,7 +600,7 @@ int main(int argc, char **argv)
 	seed = text ? strtoull(text, NULL, 0) : 1;
 	short_of_memory = getenv("SHORT_OF_MEMORY");
 	fprintf(stderr, "storm: SEED=%llu\n", (unsigned long long)seed);
-	t_limit(soak_minutes ? soak_minutes * 60 + 300 : 240);
+	t_limit(soak_minutes * 60 + 600);
 	t_run("all-at-once", test_storm, NULL);
 	return t_end();
 }
