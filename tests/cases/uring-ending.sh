@@ -21,7 +21,7 @@ inside()
 host()
 {
 	truncate -s 1G "$work/slow" "$work/few"
-	uring_guest --timeout 380 --params poll_queues=1 --append slub_debug=FZPU \
+	uring_guest --timeout $((380 + ${SOAK:-0} * 60)) --params poll_queues=1 --append slub_debug=FZPU \
 		--disk "raw:$work/slow,serial=scratch-slow,queues=2,iops=200" \
 		--disk "raw:$work/few,serial=scratch-few,queues=1,qsize=16" \
 		-- inside

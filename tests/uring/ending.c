@@ -40,12 +40,6 @@ static const struct way ways[] = {
 		IORING_SETUP_DEFER_TASKRUN, true, false },
 };
 
-static void need(unsigned int setup)
-{
-	if (setup & IORING_SETUP_IOPOLL && !has_poll())
-		skip("the disk has no poll queue");
-}
-
 /* DEPTH reads in flight */
 static void fill_ring(struct ring *r, const struct way *w, char *buf, int fd)
 {
@@ -65,15 +59,10 @@ static void fill_ring(struct ring *r, const struct way *w, char *buf, int fd)
 		c.user_data = i;
 		ring_put(r, &c);
 	}
-	if (w->setup & IORING_SETUP_SQPOLL) {
+	if (w->setup & IORING_SETUP_SQPOLL)
 		ring_submit(r);
-		return;
-	}
-	/* what io_uring_submit() does, without reaping for a polled ring */
-	__atomic_store_n(r->u.sq.ktail, r->u.sq.sqe_tail, __ATOMIC_RELEASE);
-	r->u.sq.sqe_head = r->u.sq.sqe_tail;
-	want_res(syscall(__NR_io_uring_enter, r->u.ring_fd, DEPTH, 0, 0, NULL, 0),
-		 DEPTH, "io_uring_enter");
+	else
+		ring_enter(r);
 }
 
 /* Until nothing is pinned any more and the disk answers */
@@ -112,14 +101,14 @@ static pid_t child_with_ring(const struct way *w, int ready)
 static void test_kill(const void *arg)
 {
 	const struct way *w = arg;
-	unsigned int rounds = soak_minutes ? 200 : 4, i;
+	unsigned int rounds = t_rounds(4, 200), i;
 	long pinned = pinned_pages();
 	int fds[2], status;
 	uint64_t begin;
 	pid_t pid;
 	char c;
 
-	need(w->setup);
+	need_poll(w->setup);
 	for (i = 0; i < rounds; i++) {
 		if (pipe(fds))
 			fail("pipe: %s", strerror(errno));
@@ -148,7 +137,7 @@ static void test_exec(const void *arg)
 	int status;
 	pid_t pid;
 
-	need(w->setup);
+	need_poll(w->setup);
 	pid = fork();
 	if (pid == 0) {
 		struct ring r;
@@ -179,7 +168,7 @@ static void test_fork_and_exit(const void *arg)
 	int status;
 	pid_t pid;
 
-	need(w->setup);
+	need_poll(w->setup);
 	pid = fork();
 	if (pid == 0) {
 		struct ring r;
@@ -201,11 +190,11 @@ static void test_fork_and_exit(const void *arg)
 static void test_close(const void *arg)
 {
 	const struct way *w = arg;
-	unsigned int rounds = soak_minutes ? 100 : 3, i;
+	unsigned int rounds = t_rounds(3, 100), i;
 	long pinned = pinned_pages();
 	char *buf = map_pages(DEPTH * 4096);
 
-	need(w->setup);
+	need_poll(w->setup);
 	for (i = 0; i < rounds; i++) {
 		int fd = open_chr(O_RDONLY);
 		struct ring r;
@@ -229,7 +218,7 @@ static void test_cancel(const void *arg)
 	struct answer a;
 	struct ring r;
 
-	need(w->setup);
+	need_poll(w->setup);
 	fill_ring(&r, w, buf, open_chr(O_RDONLY));
 	for (i = 0; i < DEPTH; i += 8) {
 		sqe = ring_sqe(&r);
@@ -264,11 +253,9 @@ static void test_scheduler_unreaped(const void *arg)
 {
 	char *buf = map_pages(DEPTH * 4096), old[16];
 	uint64_t begin, ms, limit;
-	struct answer a;
-	unsigned int i;
 	struct ring r;
 
-	need(IORING_SETUP_IOPOLL);
+	need_poll(IORING_SETUP_IOPOLL);
 	snprintf(old, sizeof(old), "%llu", (unsigned long long)
 		 sys_number("/sys/block/%s/queue/io_timeout", disk.name));
 	want_res(sys_write("2000", "/sys/block/%s/queue/io_timeout", disk.name),
@@ -285,10 +272,7 @@ static void test_scheduler_unreaped(const void *arg)
 	if (ms > limit)
 		fail("switching with unreaped polled commands: got %llu ms, wanted at most %llu",
 		     (unsigned long long)ms, (unsigned long long)limit);
-	for (i = 0; i < DEPTH; i++) {
-		a = ring_take(&r);
-		want_res(a.res, 0, "command %u", (unsigned int)a.user_data);
-	}
+	ring_want_done(&r, DEPTH, "an unreaped command");
 }
 
 /* The scheduler switched back and forth under load, irq and polled */
@@ -296,25 +280,16 @@ static volatile bool stop;
 
 static void *load_thread(void *arg)
 {
-	unsigned int setup = *(const unsigned int *)arg, i;
+	unsigned int setup = *(const unsigned int *)arg;
 	char *buf = map_pages(16 * 4096);
 	int fd = open_chr(O_RDONLY);
-	struct answer a;
 	struct ring r;
-	struct vcmd c;
 
 	ring_open(&r, 16, WIDE | setup);
 	while (!stop) {
-		for (i = 0; i < 16; i++) {
-			c = vcmd(fd, IO, VIRTIO_BLK_T_IN, PLACE / 512 + 8 * i,
-				 buf + i * 4096, 4096);
-			ring_put(&r, &c);
-		}
+		ring_put_reads(&r, fd, PLACE, 8, buf, 16);
 		ring_submit(&r);
-		for (i = 0; i < 16; i++) {
-			a = ring_take(&r);
-			want_res(a.res, 0, "a read under scheduler switches");
-		}
+		ring_want_done(&r, 16, "a read under scheduler switches");
 	}
 	return NULL;
 }
@@ -324,7 +299,7 @@ static void test_scheduler_load(const void *arg)
 	static const unsigned int setups[] = { 0, IORING_SETUP_IOPOLL };
 	static const char * const sched[] = { "mq-deadline", "none", "kyber",
 		"bfq" };
-	unsigned int n = has_poll() ? 2 : 1, i, rounds = soak_minutes ? 400 : 12;
+	unsigned int n = has_poll() ? 2 : 1, i, rounds = t_rounds(8, 400);
 	pthread_t t[2];
 
 	for (i = 0; i < n; i++)
@@ -368,7 +343,7 @@ static void *cold_thread(void *arg)
 }
 
 #define COLD_THREADS	17
-#define COLD_PAGES	2048
+#define COLD_PAGES	1024
 
 static void test_cold_file(const void *arg)
 {
@@ -381,7 +356,7 @@ static void test_cold_file(const void *arg)
 		skip("no disk with a small queue given");
 	disk_open(t_disk(1));
 	blk = open_blk(O_RDWR);
-	for (round = 0; round < (soak_minutes ? 50 : 2); round++) {
+	for (round = 0; round < t_rounds(1, 50); round++) {
 		char *map = mmap(NULL, COLD_PAGES * 4096, PROT_READ | PROT_WRITE,
 				 flags, blk, 128 * MiB);
 
@@ -412,7 +387,7 @@ static void test_unreaped_and_block(const void *arg)
 	struct ring r;
 	unsigned int i;
 
-	need(IORING_SETUP_IOPOLL);
+	need_poll(IORING_SETUP_IOPOLL);
 	fill_ring(&r, &ways[3], buf, open_chr(O_RDONLY));
 	for (i = 0; i < 4; i++)
 		blk_read(PLACE, other, 4096);

@@ -238,6 +238,17 @@ static void random_flags(struct thread *t, struct vcmd *c)
 	 */
 }
 
+/* What only CAP_SYS_RAWIO may send, and mostly nothing with it */
+static void random_raw(struct thread *t, struct vcmd *c)
+{
+	c->type = 64 + rnd(t, 1U << 20);
+	c->flag = c->ioprio = 0;
+	c->uring_flags = once(t, 3) ? 0 : IORING_URING_CMD_FIXED;
+	c->buf_index = rnd(t, SLOTS);
+	c->len = once(t, 3) ? random_len(t) : 0;
+	c->data = once(t, 2) ? 0 : (uintptr_t)t->slot[c->buf_index];
+}
+
 static void random_command(struct thread *t, struct vcmd *c, unsigned int slot)
 {
 	static const uint32_t ops[] = { 1, 1, 1, 1, 2, 2, 2, 3, 3, 4, 4 };
@@ -261,6 +272,9 @@ static void random_command(struct thread *t, struct vcmd *c, unsigned int slot)
 		random_vec(t, c, slot);
 	else if (c->type != VIRTIO_BLK_T_IN && c->len == 0 && once(t, 2))
 		c->sector = 0;
+	if (once(t, 100) && (c->op == VIRTBLK_URING_CMD_IO ||
+			     c->op == VIRTBLK_URING_CMD_IO64))
+		random_raw(t, c);
 	if (c->type == VIRTIO_BLK_T_GET_ID || c->type == VIRTIO_BLK_T_FLUSH)
 		c->sector = once(t, 8) ? 8 : 0;
 	if (c->type == VIRTIO_BLK_T_FLUSH && !once(t, 4))
