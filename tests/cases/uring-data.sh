@@ -26,7 +26,7 @@ direct()
 
 inside()
 {
-	local i=0 k
+	local i=0 k bounced
 	huge_pages 24
 	none_scheduler
 	for k in "${kinds[@]}"; do
@@ -36,6 +36,9 @@ inside()
 		program data "data-$k" "vd$(printf "\\$(printf %o $((97 + i)))")"
 		i=$((i + 1))
 	done
+	check U15-translated "$(cut -c 34 /sys/block/vdd/device/features)" 1
+	bounced=/sys/kernel/debug/swiotlb/io_tlb_used_hiwater
+	[ ! -e "$bounced" ] || works U15-bounced test "$(cat "$bounced")" -gt 0
 }
 
 host()
