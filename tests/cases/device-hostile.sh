@@ -108,11 +108,11 @@ answered_late()
 	wait "${pids[$name]}"
 }
 
-# Old heads put into the ring of a new driver
-answered_after_reset()
+# A command is held while the driver is unbound and bound again
+held_over_reset()	# NAME
 {
 	local v
-	dev_up again
+	dev_up "$1"
 	jobs_started=()
 	v=$(basename /sys/bus/vdpa/devices/"$name"/virtio*)
 	ctl 'rule type=in sector=800 hold'
@@ -124,6 +124,12 @@ answered_after_reset()
 	ctl clear
 	echo "$v" >/sys/bus/virtio/drivers/virtio_blk/bind
 	disk_find || is "after binding again" "no disk" "a disk"
+}
+
+# Old heads put into the ring of a new driver
+answered_after_reset()
+{
+	held_over_reset again
 	is "read" "$(read4k 0)" ok
 	ctl 'release hostile'
 	removed 40
@@ -132,18 +138,7 @@ answered_after_reset()
 # The same, and the device is a decent one
 dropped_after_reset()
 {
-	local v
-	dev_up decent
-	jobs_started=()
-	v=$(basename /sys/bus/vdpa/devices/"$name"/virtio*)
-	ctl 'rule type=in sector=800 hold'
-	start_node -s 800 -l 4096 in
-	ctl 'wait held=1 20'
-	echo "$v" >/sys/bus/virtio/drivers/virtio_blk/unbind
-	ended 5
-	ctl clear
-	echo "$v" >/sys/bus/virtio/drivers/virtio_blk/bind
-	disk_find || is "after binding again" "no disk" "a disk"
+	held_over_reset decent
 	ctl release
 	is "read" "$(read4k 800)" ok
 	is "IN" "$(cmd -s 800 -l 4096 in)" "res=0 result=0"
