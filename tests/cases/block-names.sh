@@ -35,6 +35,8 @@ mmio()
 	for dev in vda vdb; do
 		check "V37-$dev-read" "$(dd if="/dev/$dev" bs=64k iflag=direct status=none | sha256sum)" "$(sha256sum <"$VM_SCRATCH/data")"
 		works "V37-$dev-write" dd if="$VM_SCRATCH/new" of="/dev/$dev" bs=12k oflag=direct conv=notrunc status=none
+		check "V37-$dev-passthrough" "$("$top/build/tests/device/node-cmd" -l 65536 -o /tmp/node "/dev/${dev}c0" in &&
+			cmp -n 65536 /tmp/node "$VM_SCRATCH/new" 2>&1)" "res=0 result=0"
 		dev=$(basename "$(realpath "/sys/block/$dev/device")")
 		works "V37-$dev-unbind" sh -c "echo $dev >/sys/bus/virtio/drivers/virtio_blk/unbind"
 		works "V37-$dev-bind" sh -c "echo $dev >/sys/bus/virtio/drivers/virtio_blk/bind"
