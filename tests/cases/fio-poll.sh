@@ -34,6 +34,10 @@ polled() {
 			--verify=crc32c --offset_increment=512k \
 			--group_reporting=1 "$o"
 	done
+	before=$(interrupts)
+	example_job polled
+	check "example-polled-$fio" "$? $(grep -c 'err= 0' "$fio_log") $((
+		$(interrupts) - before < 10))" "0 1 1"
 	fio_works hipri-trim+fsync --filename=/dev/vdac0 --rw=trimwrite \
 		--size=256k --hipri=1 --fsync=8
 }

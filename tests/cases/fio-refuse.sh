@@ -75,11 +75,21 @@ in_use() {
 		--size=1M --allow_mounted_write=1
 	dmsetup remove held
 
+	modprobe -a md_mod raid0
+	"$top/fio-engine/md-hold" /dev/vdg bash "$(realpath "$0")" in_md "$fio"
+
 	# a mount that only another mount namespace sees: the kernel knows
 	mount -o ro,noload /dev/vda /mnt/a
 	unshare -m sh -c 'umount /mnt/a && exec "$@"' - \
 		bash "$(realpath "$0")" in_hidden_mount "$fio"
 	umount /mnt/a
+}
+
+in_md() { FIOS=$1 each_fio -- md; }
+md() {
+	fio_refused F17-md '/dev/vdg is held by md' --filename=/dev/vdgc0 --rw=write
+	check "F17-md-tool-says-$fio" "$("$top/build/t/io_uring-vblk" -u1 -p0 -W \
+		--ios 1 /dev/vdgc0 2>&1 | grep -c 'in use: used by md')" 1
 }
 
 in_hidden_mount() {

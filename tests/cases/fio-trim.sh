@@ -78,6 +78,14 @@ all_trims() {
 		--size=512k --sqthread_poll=1 --iodepth=8
 }
 
-inside() { each_fio -- all_trims; }
+# examples/fio/trim.fio: all of the disk
+trim_example() {
+	fill
+	example_job trim
+	check "example-trim-$fio" "$? $(grep -c 'err= 0' "$fio_log") $(tr -d '\0' \
+		< "$VM_SCRATCH/data" | wc -c)" "0 1 0"
+}
+
+inside() { each_fio -- all_trims trim_example; }
 
 case_main "$@"

@@ -57,6 +57,34 @@ zones() {
 	dev_down
 }
 
+# fio's own job for zoned NVMe, with nothing but filename and cmd_type changed,
+# and ours, on zones that are all empty
+zone_jobs() {
+	dev_up "j$fio" --size 24M --zoned hm --set max_open_zones=4
+	nvme_job uring-cmd-zoned.fio 3
+	check "F24-uring-cmd-zoned.fio-wrote-$fio" \
+		"$(($(requests out) > 96)) $(bad_answers)" "1 0"
+	ctl clear 'mark ours'
+	example_job zoned "$disk"
+	check "example-zoned-$fio" \
+		"$? $(grep -c 'err= 0' "$fio_log") $(ctl 'show zones' |
+			grep -c 'state=full')" "0 1 6"
+	dev_down
+}
+
+# nvme_job NAME JOBS: fio's example for NVMe, on this disk
+nvme_job() {
+	local src
+	for src in "$top"/build/fio/src/fio-*; do
+		[ -e "$src/examples/$1" ] &&
+			sed -e "s|^filename=.*|filename=/dev/${disk}c0|" \
+			-e 's|^cmd_type=.*|cmd_type=vblk|' \
+			"$src/examples/$1" > "/tmp/$1"
+	done
+	run_job "/tmp/$1"
+	check "F24-$1-$fio" "$? $(grep -c 'err= 0' "$fio_log")" "0 $2"
+}
+
 ranges() {
 	modern || return
 	dev_up "r$fio" --size 16M --feature discard --set max_discard_seg=8
@@ -67,6 +95,7 @@ ranges() {
 		"$(grep '"name":"discard"' "$log" | tail -n 1 |
 			grep -o '"ranges":.*' | grep -o '\[[0-9][0-9]*,8' |
 			wc -l)" 8
+	nvme_job uring-cmd-trim-multi-range.fio 2
 	fio_refused F06-ranges-too-many 'num_range=9 .*max_discard_seg, 8' \
 		--filename="/dev/${disk}c0" --rw=randtrim --num_range=9
 	dev_down
@@ -81,6 +110,27 @@ flushes() {
 	check "F07-fsync-deep-flushes-$fio" "$(requests flush)" \
 		"$(sed -n 's/.*issued rwts: total=0,64,0,\([0-9]*\) .*/\1/p' \
 			"$fio_log")"
+	dev_down
+}
+
+# The priority that the device is told: prioclass= and prio= in every command,
+# cmdprio_percentage= in about that share
+priorities() {
+	local n
+	dev_up "p$fio" --size 16M
+	n=/dev/${disk}c0
+	ctl 'mark prio'
+	fio_works prio --filename="$n" --rw=randread --size=256k --prioclass=2 \
+		--prio=3
+	check "prio-at-the-device-$fio" "$(sed '1,/mark.*prio/d' "$log" |
+		grep '"name":"in"' | grep -o '"ioprio":[0-9]*' | sort | uniq -c | tr -s ' ')" \
+		" 64 \"ioprio\":$((2 << 13 | 3))"
+	ctl 'mark share'
+	fio_works cmdprio_percentage --filename="$n" --rw=randread --size=1M \
+		--cmdprio_percentage=50 --cmdprio_class=2 --cmdprio=1
+	check "cmdprio_percentage-at-the-device-$fio" \
+		"$(sed '1,/share/d' "$log" | grep '"name":"in"' |
+		awk '/"ioprio":16385/ { n++ } END { print (n > 80 && n < 176) }')" 1
 	dev_down
 }
 
@@ -106,7 +156,7 @@ words() {
 
 inside() {
 	vduse_ready
-	each_fio -- zones ranges flushes words
+	each_fio -- zones zone_jobs ranges flushes priorities words
 }
 
 case_main "$@"
