@@ -9,9 +9,9 @@ set -u
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-# What differs by design: passthrough needs its own node and our request
+# What differs by design: a parameter that in-tree has not, and our request
 # time-out shows as io_timeout. What differs by chance: counters, diskseq.
-uninteresting='/(stat|inflight|diskseq|io_timeout|wbt_lat_usec):|DISKSEQ=|/mq/.*/(active|busy|dispatched|queued|run):|/(bind|unbind):'
+uninteresting='/(stat|inflight|diskseq|io_timeout|wbt_lat_usec):|DISKSEQ=|/mq/.*/(active|busy|dispatched|queued|run):|/(bind|unbind|direct_descriptors):'
 
 # "FILE:LINE" for every attribute of every disk and of the driver, and which
 # CPUs submit to which queue.
