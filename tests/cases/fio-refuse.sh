@@ -176,9 +176,11 @@ as_nobody() {
 		--inh-caps=-all --bounding-set=-all)
 	chmod 666 /dev/vdac0
 	rm -f "$fio_log"
+	open_build
 	(
 		ulimit -l 64
-		fio_cmd=("${unprivileged[@]}" "${fio_cmd[@]}")
+		engine=${engine/"$top"/\/run}
+		fio_cmd=("${unprivileged[@]}" "${fio_cmd[@]/#"$top"/\/run}")
 		fio_refused F20-memlock 'RLIMIT_MEMLOCK.* is 64 KiB' \
 			--filename=/dev/vdac0 --rw=randread --fixedbufs=1 \
 			--iodepth=32 --bs=4k

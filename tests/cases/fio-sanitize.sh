@@ -102,6 +102,9 @@ jobs() {
 unprivileged() {
 	local as=(setpriv --reuid=65534 --regid=65534 --clear-groups
 		--inh-caps=-all --bounding-set=-all prlimit --memlock=65536)
+	local tool=${tool/#"$top"/\/run}
+
+	open_build
 	job EACCES failure --filename=/dev/vdcc0 --rw=read
 	chmod 666 /dev/vdcc0
 	job memlock failure --filename=/dev/vdcc0 --rw=read --fixedbufs=1 \

@@ -85,6 +85,9 @@ letters=abcdefghijklmnopqrstuvwxyz
 # Loads the driver anew, with other parameters.
 reload() { rmmod virtio_blk && insmod "$VM_MODULE" ${1:+"$@"}; }
 
+# The build, for a user who may not look into the folder that holds the tree.
+open_build() { mountpoint -q /run/build || { mkdir -p /run/build && mount --bind "$top/build" /run/build; }; }
+
 # in_memory FUNCTION TOOL…: the function in a small root of its own in memory,
 # for when the share with the host's files is about to go.
 in_memory()

@@ -300,6 +300,8 @@ wrong_node()
 unprivileged()
 {
 	local as="setpriv --reuid 65534 --regid 65534 --clear-groups"
+	local tool=${tool/#"$top"/\/run}
+	open_build
 	chmod 0600 /dev/vdac0
 	# shellcheck disable=SC2086
 	refused tool-EACCES-says-why "Permission denied.*node's group" $as "$tool" -u1 -p0 /dev/vdac0
