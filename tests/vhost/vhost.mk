@@ -7,8 +7,12 @@ VHOST_DEPS	:= tests/vhost/driver.h tests/vhost/worker.h tests/uring/helper.h inc
 
 #: make vhost-tests    programs that drive /dev/vhost-blk and put a disk on it
 vhost-tests: $(VHOST_PROGS:%=$(VHOST_TESTS_O)/%) $(VHOST_TESTS_O)/bridge
+#: make vhost-figures  counts per I/O of vhost-blk with one worker and several, and of QEMU (5 min)
+vhost-figures:
+	tests/vhost/figures
+
 check: vhost-tests
-.PHONY: vhost-tests check
+.PHONY: vhost-tests vhost-figures check
 
 $(VHOST_TESTS_O)/driver.o: tests/vhost/driver.c $(VHOST_DEPS)
 	@mkdir -p $(@D)
