@@ -177,9 +177,8 @@ struct transfer {
 
 static void need_mode(const struct mode *m)
 {
-	if (m->poll && (has_node ? !has_poll() :
-			!sys_number("/sys/block/%s/queue/io_poll", disk.name)))
-		skip("the disk has no poll queue");
+	if (m->poll && !has_poll())
+		fail("poll queues: got none, wanted some");
 	if (m->io64 && !has_io64())
 		skip("this driver has no 64-byte commands");
 }
@@ -212,12 +211,14 @@ static void data(const void *arg)
 static void all_data(void)
 {
 	unsigned int i, dir;
+	const char *can_poll = getenv("BACKEND_POLL");
 	struct transfer t;
 	char name[80];
 
 	for (i = 0; i < ARRAY_SIZE(modes); i++) {
 		t.mode = &modes[i];
-		if (t.mode->io64 && !has_node)
+		if ((t.mode->io64 && !has_node) ||
+		    (t.mode->poll && !(can_poll && *can_poll)))
 			continue;
 		for (dir = 0; dir < (has_node ? 2 : 1); dir++) {
 			t.node_writes = has_node && dir == 0;
@@ -575,7 +576,7 @@ int main(int argc, char **argv)
 	t_start_any(argc, argv,
 		    "One client for all back ends. Behind DISK comes what is tested: verify,\n"
 		    "grown BYTES or removal. In the environment: BACKEND_ID, the ID\n"
-		    "expected; BACKEND_LACKS, commands it offers and can't do here, with the reason.");
+		    "expected; BACKEND_POLL, if it has polled queues; BACKEND_LACKS, commands it offers and can't do here, with the reason.");
 	if (!t_disk(0) || !t_disk(1))
 		die("say DISK and verify, grown BYTES or removal; see --help");
 	expected_id = getenv("BACKEND_ID");
