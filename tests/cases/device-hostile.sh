@@ -4,6 +4,7 @@
 # Devices that lie, fall silent or vanish. What is right: no report in the
 # kernel log (the runner looks), removal in bounded time, every command ended.
 #~ timeout 600
+#~ waits
 set -u
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
