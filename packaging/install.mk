@@ -13,12 +13,17 @@ mandir	= $(PREFIX)/share/man
 modules	= $(wildcard $(O)/*-*/virtio_blk.ko $(O)/*-*/virtblk_uring.ko)
 rels	= $(sort $(notdir $(patsubst %/,%,$(dir $(modules)))))
 
+# The server's module is a build of its own (make vhost-module): header and man
+# page come with it.
+vhost_modules = $(wildcard $(O)/*-*/vhost_blk.ko)
+
 admin_man := man/virtblk-move.8
-user_man = $(filter-out $(admin_man),$(wildcard man/*.[1-9]))
+vhost_man := man/vhost_blk.4
+user_man = $(filter-out $(admin_man) $(vhost_man),$(wildcard man/*.[1-9]))
 man_in	= $(DESTDIR)$(mandir)/man$(subst .,,$(suffix $(1)))/$(notdir $(1))
 
 #: make install        installs what is built: modules, udev rule, virtblk-move, tool, fio engine, headers, man pages (DESTDIR, PREFIX)
-install: install-module install-admin install-tools install-dev
+install: install-module install-admin install-tools install-dev $(if $(vhost_modules),install-vhost)
 	$(if $(DESTDIR),,$(foreach r,$(rels),depmod $(r) &&) udevadm control --reload 2>/dev/null || true)
 
 install-module:
@@ -44,15 +49,21 @@ install-dev:
 	install -D -m 644 include/uapi/linux/virtio_blk_uring.h $(DESTDIR)$(PREFIX)/include/linux/virtio_blk_uring.h
 	$(if $(wildcard include/*.h),install -D -m 644 -t $(DESTDIR)$(PREFIX)/include $(wildcard include/*.h))
 
+install-vhost:
+	$(foreach m,$(vhost_modules),install -D -m 644 $(m) $(DESTDIR)/lib/modules/$(patsubst $(O)/%,%,$(dir $(m)))updates/vhost_blk.ko &&) true
+	install -D -m 644 include/uapi/linux/vhost_blk.h $(DESTDIR)$(PREFIX)/include/linux/vhost_blk.h
+	install -D -m 644 $(vhost_man) $(call man_in,$(vhost_man))
+
 #: make uninstall      removes what make install has installed
 uninstall:
 	rm -f $(DESTDIR)/lib/modules/*/updates/virtio_blk.ko $(DESTDIR)/lib/modules/*/updates/virtblk_uring.ko
+	rm -f $(DESTDIR)/lib/modules/*/updates/vhost_blk.ko $(DESTDIR)$(PREFIX)/include/linux/vhost_blk.h
 	rm -f $(DESTDIR)$(udevdir)/60-virtio-blk-uring.rules
 	rm -f $(DESTDIR)$(PREFIX)/sbin/virtblk-move $(DESTDIR)$(exdir)/61-virtblk-move.rules $(DESTDIR)$(exdir)/virtio-blk-uring.conf
 	rm -f $(DESTDIR)$(PREFIX)/include/linux/virtio_blk_uring.h $(addprefix $(DESTDIR)$(PREFIX)/,$(wildcard include/*.h))
 	rm -f $(DESTDIR)$(PREFIX)/bin/io_uring-vblk $(DESTDIR)$(fiodir)/fio-vblk.so
-	rm -f $(foreach m,$(user_man) $(admin_man),$(call man_in,$(m)))
+	rm -f $(foreach m,$(user_man) $(admin_man) $(vhost_man),$(call man_in,$(m)))
 	rmdir -p --ignore-fail-on-non-empty $(wildcard $(DESTDIR)$(exdir) $(DESTDIR)$(fiodir)) 2>/dev/null || true
 	$(if $(DESTDIR),,for r in /lib/modules/*/modules.order; do depmod "$$(basename "$$(dirname "$$r")")"; done; udevadm control --reload 2>/dev/null || true)
 
-.PHONY: install install-module install-admin install-tools install-dev uninstall
+.PHONY: install install-module install-admin install-tools install-dev install-vhost uninstall

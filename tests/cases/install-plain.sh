@@ -15,7 +15,7 @@ pretend_build()
 {
 	local f
 	for f in 6.6.1-a/virtio_blk.ko 6.6.1-a/virtblk_uring.ko 6.12.3+x-b/virtio_blk.ko 6.12.3+x-b/virtblk_uring.ko \
-		t/io_uring-vblk fio/fio-vblk.so; do
+		6.12.3+x-b/vhost_blk.ko t/io_uring-vblk fio/fio-vblk.so; do
 		mkdir -p "$work/build/$(dirname "$f")"
 		echo "$f" >"$work/build/$f"
 	done
@@ -28,7 +28,7 @@ wanted()	# PREFIX
 	local p=$1
 	# shellcheck disable=SC2046 # a list of words
 	printf '.%s\n' /lib/modules/{6.6.1-a,6.12.3+x-b}/updates/{virtio_blk,virtblk_uring}.ko \
-		/lib/udev/rules.d/60-virtio-blk-uring.rules "$p"/sbin/virtblk-move "$p"/bin/io_uring-vblk \
+		/lib/modules/6.12.3+x-b/updates/vhost_blk.ko "$p"/include/linux/vhost_blk.h /lib/udev/rules.d/60-virtio-blk-uring.rules "$p"/sbin/virtblk-move "$p"/bin/io_uring-vblk \
 		"$p"/lib/virtio-blk-uring/fio-vblk.so "$p"/include/linux/virtio_blk_uring.h \
 		"$p"/include/virtblk_uring_helpers.h $(man_pages "$p") \
 		"$p"/share/doc/virtio-blk-uring/examples/{61-virtblk-move.rules,virtio-blk-uring.conf} | sort | paste -sd' '

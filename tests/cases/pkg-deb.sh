@@ -23,11 +23,14 @@ sources()
 	printf '%s\n' "$src"/{VERSION,dkms.conf,include/uapi/linux/virtio_blk_uring.h}
 }
 
-# All but the administrator's, which go with what they are about
+# All but the administrator's, which go with what they are about, and vhost_blk's,
+# which is no package
 man_pages()
 {
 	local f
-	for f in "$top"/man/*.[1-7]; do echo "/usr/share/man/man${f##*.}/${f##*/}.gz"; done
+	for f in "$top"/man/*.[1-7]; do
+		[ "${f##*/}" = vhost_blk.4 ] || echo "/usr/share/man/man${f##*.}/${f##*/}.gz"
+	done
 }
 
 host()
