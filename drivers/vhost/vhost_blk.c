@@ -94,12 +94,11 @@ struct vblk {
 	struct mutex lock;		/* one command at a time */
 	struct vhost_dev dev;
 	struct vhost_virtqueue **vqs;
+	struct workqueue_struct *wq;	/* its own: another guest's flush may take long */
 	struct file *file;		/* NULL: stopped */
 	int ki_flags;
 	u8 serial[VHOST_BLK_SERIAL_BYTES];
 };
-
-static struct workqueue_struct *vblk_wq;
 
 static struct vblk_queue *vblk_queue(struct vhost_virtqueue *vq)
 {
@@ -147,6 +146,13 @@ static u32 vblk_used_len(const struct vblk_req *r)
 	return r->result && r->written > 1 ? 0 : r->written;
 }
 
+static void vblk_add_used(struct vblk_queue *q, unsigned int n)
+{
+	/* No used ring, no answers: vhost has told it. */
+	if (n && vhost_add_used_n(&q->vq, q->vq.heads, n))
+		q->broken = true;
+}
+
 static void vblk_answer(struct vhost_work *work)
 {
 	struct vblk_queue *q = container_of(work, struct vblk_queue, answer);
@@ -164,13 +170,12 @@ static void vblk_answer(struct vhost_work *work)
 		vq->heads[n].len = cpu_to_vhost32(vq, vblk_used_len(r));
 		r->busy = false;
 		if (++n == vq->dev->iov_limit) {
-			vhost_add_used_n(vq, vq->heads, n);
+			vblk_add_used(q, n);
 			n = 0;
 		}
 	}
 	if (list) {
-		if (n)
-			vhost_add_used_n(vq, vq->heads, n);
+		vblk_add_used(q, n);
 		vhost_signal(vq->dev, vq);
 	}
 	mutex_unlock(&vq->mutex);
@@ -231,6 +236,18 @@ static void vblk_rw(struct vblk_req *r, u64 sector, struct iov_iter *data)
 		vblk_end(r, ret == r->len ? 0 : ret < 0 ? ret : -EIO);
 }
 
+/* blkdev_issue_discard() itself checks nothing. */
+static int vblk_discard_bdev(struct block_device *bdev, u64 sector, u32 nr)
+{
+	if (!bdev_max_discard_sectors(bdev))
+		return -EOPNOTSUPP;
+	if (bdev_read_only(bdev))
+		return -EPERM;
+	if ((sector | nr) & ((bdev_logical_block_size(bdev) >> SECTOR_SHIFT) - 1))
+		return -EINVAL;
+	return blkdev_issue_discard(bdev, sector, nr, GFP_KERNEL);
+}
+
 static int vblk_range(struct vblk_req *r, u64 sector, u32 nr, u32 flags)
 {
 	struct file *file = r->q->vblk->file;
@@ -238,7 +255,7 @@ static int vblk_range(struct vblk_req *r, u64 sector, u32 nr, u32 flags)
 	loff_t len = (u64)nr << SECTOR_SHIFT;
 
 	if (r->type == VIRTIO_BLK_T_DISCARD && S_ISBLK(file->f_mapping->host->i_mode))
-		return blkdev_issue_discard(I_BDEV(file->f_mapping->host), sector, nr, GFP_KERNEL);
+		return vblk_discard_bdev(I_BDEV(file->f_mapping->host), sector, nr);
 	if (r->type == VIRTIO_BLK_T_DISCARD || flags & VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP) {
 		int ret = vfs_fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, pos, len);
 
@@ -269,17 +286,21 @@ static int vblk_check_ranges(const struct vblk_req *r)
 static void vblk_work(struct work_struct *work)
 {
 	struct vblk_req *r = container_of(work, struct vblk_req, work);
+	struct file *file = r->q->vblk->file;
 	unsigned int i;
 	int ret;
 
 	if (r->type == VIRTIO_BLK_T_FLUSH) {
-		ret = vfs_fsync(r->q->vblk->file, 1);
+		ret = vfs_fsync(file, 1);
 	} else {
 		ret = vblk_check_ranges(r);
 		for (i = 0; !ret && i < r->nr_ranges; i++)
 			ret = vblk_range(r, le64_to_cpu(r->ranges[i].sector),
 					 le32_to_cpu(r->ranges[i].num_sectors),
 					 le32_to_cpu(r->ranges[i].flags));
+		/* as in vblk_rw() */
+		if (!ret && !vhost_has_feature(&r->q->vq, VIRTIO_BLK_F_FLUSH))
+			ret = vfs_fsync(file, 1);
 		kfree(r->ranges);
 		r->ranges = NULL;
 	}
@@ -289,7 +310,7 @@ static void vblk_work(struct work_struct *work)
 static void vblk_queue_work(struct vblk_req *r)
 {
 	INIT_WORK(&r->work, vblk_work);
-	queue_work(vblk_wq, &r->work);
+	queue_work(r->q->vblk->wq, &r->work);
 }
 
 /* The workqueue has no guest memory: it gets a copy of the ranges. */
@@ -768,13 +789,22 @@ static int vblk_open(struct inode *inode, struct file *f)
 	if (!vblk)
 		return -ENOMEM;
 	mutex_init(&vblk->lock);
+	ret = -ENOMEM;
+	/* Not for reclaim: file systems below wait for workqueues that are not either. */
+	vblk->wq = alloc_workqueue("vhost_blk", WQ_UNBOUND, 0);
+	if (!vblk->wq)
+		goto free;
 	ret = vblk_init_queues(vblk, 1);
-	if (ret) {
-		kfree(vblk);
-		return ret;
-	}
+	if (ret)
+		goto free_wq;
 	f->private_data = vblk;
 	return 0;
+
+free_wq:
+	destroy_workqueue(vblk->wq);
+free:
+	kfree(vblk);
+	return ret;
 }
 
 static int vblk_release(struct inode *inode, struct file *f)
@@ -784,6 +814,8 @@ static int vblk_release(struct inode *inode, struct file *f)
 	vblk_stop(vblk);
 	vhost_dev_stop(&vblk->dev);
 	vhost_dev_cleanup(&vblk->dev);
+	/* The last of the work may be at its last steps still. */
+	destroy_workqueue(vblk->wq);
 	vblk_free_queues(vblk->vqs, vblk->dev.nvqs);
 	kfree(vblk);
 	return 0;
@@ -804,27 +836,7 @@ static struct miscdevice vblk_misc = {
 	.fops = &vblk_fops,
 };
 
-static int __init vblk_init(void)
-{
-	int ret;
-
-	vblk_wq = alloc_workqueue("vhost_blk", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	if (!vblk_wq)
-		return -ENOMEM;
-	ret = misc_register(&vblk_misc);
-	if (ret)
-		destroy_workqueue(vblk_wq);
-	return ret;
-}
-
-static void __exit vblk_exit(void)
-{
-	misc_deregister(&vblk_misc);
-	destroy_workqueue(vblk_wq);
-}
-
-module_init(vblk_init);
-module_exit(vblk_exit);
+module_misc_device(vblk_misc);
 
 MODULE_DESCRIPTION("vhost-blk: virtio-blk served by the host's kernel");
 MODULE_LICENSE("GPL");

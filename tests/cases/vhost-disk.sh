@@ -133,7 +133,7 @@ host()
 	need_tool vdpa iproute2
 	need_vhost_blk
 	mkdir -p "$work/share"
-	guest --env "VHOST_BLK=$VHOST_BLK" --append no_timer_check --params poll_queues=1 \
+	guest "${splats[@]}" --env "VHOST_BLK=$VHOST_BLK" --append no_timer_check --params poll_queues=1 \
 		--disk "raw:$(tmpimg disk 64M),discard" -- inside
 }
 

@@ -14,17 +14,31 @@ set -u
 # shellcheck source=../vhost/lib.sh
 . "$top/tests/vhost/lib.sh"
 
+# null_disk NAME ATTRIBUTE=VALUE…: /dev/NAME of 64 MiB
+null_disk()
+{
+	local dir=/sys/kernel/config/nullb/$1 word
+	mkdir "$dir" || return
+	shift
+	for word in size=64 memory_backed=1 "$@" power=1; do echo "${word#*=}" >"$dir/${word%%=*}" || return; done
+}
+
 inside()
 {
 	vduse_ready
 	vhost_ready
 	mount -t ext4 /dev/vdb /mnt || { fail mount "an error" "a file system on vdb"; return; }
-	dev_up held || { fail device "no programmable disk" "one"; return; }
 	truncate -s 64M /mnt/file
-	if [ -z "$SOAK" ]; then
-		VBLK_LOG=$log VBLK_CTL="$device_bin/vblk-device --ctl $sock" program ring /dev/vda /mnt/file "/dev/$disk"
-	fi
 	program hostile /mnt/file "${SEED:-1}"
+	dev_up held || { fail device "no programmable disk" "one"; return; }
+	modprobe null_blk nr_devices=0
+	mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
+	null_disk of-4k blocksize=4096 discard=1
+	null_disk no-trim discard=0
+	await 10 test -b /dev/no-trim
+	if [ -z "$SOAK" ]; then
+		VBLK_LOG=$log VBLK_CTL="$device_bin/vblk-device --ctl $sock" program ring /dev/vda /mnt/file "/dev/$disk" /dev/of-4k /dev/no-trim
+	fi
 	dev_down
 	umount /mnt
 	took	# told in the programs' lines
@@ -38,7 +52,7 @@ host()
 	guard_refuses
 	mkdir -p "$work/share"
 	mkfs.ext4 -q "$(tmpimg fs 192M)"
-	guest --timeout $((360 + ${SOAK:-0} * 60)) --env "VHOST_BLK=$VHOST_BLK" --env "VHOST_OPTIONS=${VHOST_OPTIONS:-}" --env "SEED=${SEED:-1}" --append no_timer_check \
+	guest "${splats[@]}" --timeout $((360 + ${SOAK:-0} * 60)) --env "VHOST_BLK=$VHOST_BLK" --env "VHOST_OPTIONS=${VHOST_OPTIONS:-}" --env "SEED=${SEED:-1}" --append no_timer_check \
 		--disk "raw:$(tmpimg disk 64M),discard" --disk "raw:$work/fs,discard" -- inside
 }
 

@@ -79,6 +79,18 @@ static void queue_eventfds(struct vdev *v, unsigned int i)
 	vhost_do(v, VHOST_SET_VRING_ERR, &f, "SET_VRING_ERR");
 }
 
+void dev_settle(struct vdev *v)
+{
+	for (unsigned int i = 0; i < v->nq; i++) {
+		struct vhost_vring_file f = { i, -1 };
+
+		/* vhost flushes its workers when a kick eventfd goes */
+		vhost_do(v, VHOST_SET_VRING_KICK, &f, "SET_VRING_KICK -1");
+		f.fd = v->q[i].kick;
+		vhost_do(v, VHOST_SET_VRING_KICK, &f, "SET_VRING_KICK");
+	}
+}
+
 static void mem_map(struct vdev *v)
 {
 	char *all = map_pages(MEM_SIZE + 2 * MEM_MARGIN);

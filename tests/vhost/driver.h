@@ -72,6 +72,7 @@ void dev_table(struct vdev *v);
 int dev_try_backend(struct vdev *v, int fd);
 void dev_start(struct vdev *v, int fd);
 void dev_stop(struct vdev *v);
+void dev_settle(struct vdev *v);	/* the workers have looked at what the start gave them */
 void dev_again(struct vdev *v, int fd);	/* stop, empty rings, start */
 int open_backend(const char *path, int flags);
 void mem_intact(struct vdev *v);

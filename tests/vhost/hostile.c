@@ -189,7 +189,8 @@ static void forbid(void *p, size_t len, int prot)
 		die("mprotect: %s", strerror(errno));
 }
 
-static void no_desc(struct vdev *v) { offer(v, 0); forbid(v->q[0].desc, 4096, PROT_NONE); }
+static void no_desc(struct vdev *v) { forbid(v->q[0].desc, 4096, PROT_NONE); offer(v, 0); }
+/* These offer first: they can't afterwards */
 static void no_avail(struct vdev *v) { offer(v, 0); forbid(v->q[0].avail, 4096, PROT_NONE); }
 static void no_used(struct vdev *v) { offer(v, 0); forbid(v->q[0].used, 4096, PROT_READ); }
 static void no_data(struct vdev *v) { offer(v, 0); forbid(mem_at(v, DATA), 4096, PROT_NONE); }
@@ -262,6 +263,20 @@ static const struct bad {
 	{ "memory-gone-status", no_status, BROKEN | ANSWERED, UNANSWERED },
 };
 
+/* Broken is broken: also what is good isn't taken any more, nor written to */
+static void want_deaf(struct vdev *v)
+{
+	struct chain c;
+
+	forbid(v->mem, MEM_SIZE, PROT_READ | PROT_WRITE);
+	v->q[0].next_head = 40;
+	chain_cmd(v, &c, buf_at(2), VIRTIO_BLK_T_IN, 8, DATA, 512, 512);
+	queue_put(v, 0, &c);
+	queue_kick(&v->q[0]);
+	want_eq(queue_wait(&v->q[0], 1, 50), 0, "answers of a broken queue");
+	want_eq((uint8_t)*mem_at(v, buf_at(2) + 16), UNANSWERED, "status of a good IN in a broken queue");
+}
+
 static void bad_ring(const void *arg)
 {
 	const struct bad *b = arg;
@@ -270,12 +285,15 @@ static void bad_ring(const void *arg)
 
 	open_all(&v, 1);
 	good(&v);
+	dev_settle(&v);
 	b->make(&v);
 	queue_kick(q);
 	if (b->wanted & BROKEN && !event_within(q->err, 5000))
 		fail("got no word on the error eventfd, wanted one");
 	if (b->wanted & ANSWERED)
 		want_eq(queue_wait(q, 1, 5000), 1, "answers");
+	if (b->wanted == BROKEN)
+		want_deaf(&v);
 	/* a broken device can be stopped, and what is in flight ends as it is */
 	dev_stop(&v);
 	forbid(v.mem, MEM_SIZE, PROT_READ | PROT_WRITE);

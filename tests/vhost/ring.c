@@ -315,13 +315,56 @@ static void trims(const void *arg)
 	want_on_disk(fd, 2 * MiB, 64 * KiB, 24, "what bad ones must not touch");
 }
 
+/* What a disk can't do, or can't do so finely: block layer and file system check little of it */
+static void trims_of_4k(const void *arg)
+{
+	struct virtio_blk_discard_write_zeroes odd_start = { .sector = 1, .num_sectors = 8 },
+		odd_end = { .num_sectors = 4 }, whole = { .sector = 8, .num_sectors = 8 };
+	int fd = open_backend(arg, O_RDWR | O_DIRECT);
+	struct vdev v = { 0 };
+
+	dev_open(&v, 1, FEATURES);
+	dev_start(&v, fd);
+	put_on_disk(fd, 0, 12288, 51);
+	for (unsigned int i = 0; i < 2; i++) {
+		uint32_t type = i ? VIRTIO_BLK_T_WRITE_ZEROES : VIRTIO_BLK_T_DISCARD;
+
+		want_status(ranges(&v, type, &odd_start, 1), IOERR, "a range from the middle of a block");
+		want_status(ranges(&v, type, &odd_end, 1), IOERR, "a range of half a block");
+	}
+	want_status(command(&v, VIRTIO_BLK_T_OUT, 8, buf_at(1), 512), IOERR, "OUT of an eighth of a block");
+	want_on_disk(fd, 0, 12288, 51, "what none of them may touch");
+	want_status(ranges(&v, VIRTIO_BLK_T_DISCARD, &whole, 1), OK, "DISCARD of a block");
+	want_status(ranges(&v, VIRTIO_BLK_T_WRITE_ZEROES, &whole, 1), OK, "WRITE_ZEROES of a block");
+	want_on_disk(fd, 0, 4096, 51, "the block before");
+	want_zero(fd, 4096, 4096, "the block");
+	want_on_disk(fd, 8192, 4096, 51, "the block behind");
+}
+
+static void trims_of_none(const void *arg)
+{
+	struct virtio_blk_discard_write_zeroes r = { .sector = 8, .num_sectors = 8 };
+	int fd = open_backend(arg, O_RDWR | O_DIRECT);
+	struct vdev v = { 0 };
+
+	dev_open(&v, 1, FEATURES);
+	dev_start(&v, fd);
+	want_status(ranges(&v, VIRTIO_BLK_T_DISCARD, &r, 1), UNSUPP, "DISCARD of a disk that has none");
+	for (unsigned int i = 0; i < 2; i++) {
+		r.flags = i ? VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP : 0;
+		put_on_disk(fd, 4096, 4096, 52);
+		want_status(ranges(&v, VIRTIO_BLK_T_WRITE_ZEROES, &r, 1), OK, "WRITE_ZEROES");
+		want_zero(fd, 4096, 4096, "the range");
+	}
+}
+
 /* ---- the hypervisor's side ---- */
 
 static void refused_commands(const void *arg)
 {
 	uint64_t packed = F(VIRTIO_F_VERSION_1) | F(VIRTIO_F_RING_PACKED), log = F(VHOST_F_LOG_ALL);
 	struct vhost_blk_backend odd = { .fd = -1, .flags = 1 };
-	uint32_t none = 0, many = VHOST_BLK_MAX_QUEUES + 1, one = 1;
+	uint32_t none = 0, most = VHOST_BLK_MAX_QUEUES, many = most + 1, one = 1;
 	struct vhost_vring_state num = { 0, 128 };
 	struct vhost_vring_addr nowhere = { .index = 0, .desc_user_addr = F(63), .avail_user_addr = F(63), .used_user_addr = F(63) };
 	int fd = open_backend(disk_path(), O_RDWR | O_DIRECT);
@@ -332,6 +375,14 @@ static void refused_commands(const void *arg)
 	want_res(vhost_try(&v, VHOST_BLK_SET_QUEUES, &many), -EINVAL, "1025 queues");
 	vhost_do(&v, VHOST_SET_OWNER, NULL, "SET_OWNER");
 	want_res(dev_try_backend(&v, fd), -EINVAL, "SET_BACKEND without rings");
+	vhost_do(&v, VHOST_RESET_OWNER, NULL, "RESET_OWNER");
+	vhost_do(&v, VHOST_BLK_SET_QUEUES, &most, "SET_QUEUES 1024");
+	vhost_do(&v, VHOST_SET_OWNER, NULL, "SET_OWNER");
+	num.index = most - 1;
+	vhost_do(&v, VHOST_SET_VRING_NUM, &num, "SET_VRING_NUM of the last queue");
+	num.index = most;
+	want_res(vhost_try(&v, VHOST_SET_VRING_NUM, &num), -ENOBUFS, "a queue more");
+	num.index = 0;
 	close(v.fd);
 
 	dev_open(&v, 1, FEATURES);
@@ -536,7 +587,7 @@ static void hold_one(struct vdev *v, uint32_t type, const char *rule)
 {
 	struct chain c;
 
-	ctl("clear");
+	ctl("clear release");	/* what a failed behaviour may have left */
 	ctl(rule);
 	memset(mem_at(v, buf_at(1)), 0, 4096);
 	chain_cmd(v, &c, buf_at(0), type, 800, buf_at(1), type == VIRTIO_BLK_T_FLUSH ? 0 : 4096, 4096);
@@ -570,6 +621,31 @@ static void flush_stalls_nothing(const void *arg)
 	want_status(*mem_at(&v, STATUS), OK, "the flush");
 }
 
+/* More flushes of one guest than a workqueue has workers, and its disk takes its time: no other guest's wait */
+static void flush_of_others(const void *arg)
+{
+	struct vdev v = { .q[0].num = 512 }, other = { 0 };
+	struct chain c;
+
+	open_held(&v);
+	dev_open(&other, 1, FEATURES);
+	dev_start(&other, open_backend(disk_path(), O_RDWR | O_DIRECT));
+	hold_one(&v, VIRTIO_BLK_T_FLUSH, "'rule type=flush hold'");
+	for (unsigned int i = 1; i < 300; i++) {
+		chain_cmd(&v, &c, buf_at(4) + i * 32, VIRTIO_BLK_T_FLUSH, 0, 0, 0, 1);
+		queue_indirect(&v, 0, &c, buf_at(6) + i * 32);
+	}
+	queue_kick(&v.q[0]);
+	chain_cmd(&other, &c, buf_at(0), VIRTIO_BLK_T_FLUSH, 0, 0, 0, 1);
+	queue_put(&other, 0, &c);
+	queue_kick(&other.q[0]);
+	want_eq(queue_wait(&other.q[0], 1, 30000), 1, "flushes of the other guest");
+	want_status(*mem_at(&other, STATUS), OK, "FLUSH");
+	want_eq(v.q[0].used->idx, 0, "flushes of the slow disk");
+	ctl("clear release");
+	want_eq(queue_wait(&v.q[0], 300, 30000), 300, "answers");
+}
+
 /* Flushes that the disk was given so far, from its log */
 static unsigned int flushes(void)
 {
@@ -588,6 +664,7 @@ static unsigned int flushes(void)
 /* Write-back with FLUSH; a guest that didn't take it has no other way to be safe */
 static void cache_mode(const void *arg)
 {
+	struct virtio_blk_discard_write_zeroes zeroes = { .num_sectors = 8 };
 	struct vdev v = { 0 };
 	unsigned int before;
 
@@ -603,41 +680,70 @@ static void cache_mode(const void *arg)
 	dev_start(&v, open_backend(t_disk(2), O_RDWR | O_DIRECT));
 	want_status(command(&v, VIRTIO_BLK_T_OUT, 0, buf_at(1), 4096), OK, "OUT");
 	want_eq(flushes() - before, 1, "flushes of the disk after OUT without FLUSH");
+	want_status(ranges(&v, VIRTIO_BLK_T_WRITE_ZEROES, &zeroes, 1), OK, "WRITE_ZEROES");
+	want_eq(flushes() - before, 2, "flushes of the disk after WRITE_ZEROES without FLUSH");
 }
 
-static void *stop_thread(void *arg)
+struct drain {
+	void (*command)(struct vdev *v);
+	const char *what;
+	bool goes_on;
+};
+
+static struct { struct vdev v; const struct drain *d; } draining;
+
+static void *drain_thread(void *arg)
 {
-	struct vdev *v = arg;
-
-	dev_stop(v);
-	return (void *)(uintptr_t)v->q[0].used->idx;
+	draining.d->command(&draining.v);
+	/* what is so when the command comes back */
+	return (void *)(uintptr_t)(uint8_t)*mem_at(&draining.v, STATUS);
 }
 
-static void stop_drains(const void *arg)
+static void to_other_disk(struct vdev *v)
+{
+	dev_start(v, open_backend(disk_path(), O_RDWR | O_DIRECT));
+}
+
+/*
+ * With a read in flight the command waits for its end. What is put into the
+ * ring meanwhile is for whom comes after; its kick was for nobody.
+ */
+static void drains(const void *arg)
 {
 	struct vhost_vring_state base = { 0, 0 };
+	struct vdev *v = &draining.v;
 	struct timespec soon;
-	struct vdev v = { 0 };
+	struct chain c;
 	pthread_t t;
-	void *used;
+	void *status;
 
-	open_held(&v);
-	hold_one(&v, VIRTIO_BLK_T_IN, "'rule type=in sector=800 hold'");
-	pthread_create(&t, NULL, stop_thread, &v);
+	draining.d = arg;
+	put_on_disk(open_backend(disk_path(), O_RDWR | O_DIRECT), MiB, 4096, 61);
+	open_held(v);
+	hold_one(v, VIRTIO_BLK_T_IN, "'rule type=in sector=800 hold'");
+	pthread_create(&t, NULL, drain_thread, NULL);
 	clock_gettime(CLOCK_REALTIME, &soon);
 	soon.tv_sec++;
-	if (!pthread_timedjoin_np(t, &used, &soon))
-		fail("got the end of SET_BACKEND -1 with a read in flight, wanted it to wait");
+	if (!pthread_timedjoin_np(t, &status, &soon))
+		fail("got the end of %s with a read in flight, wanted it to wait", draining.d->what);
+	chain_cmd(v, &c, buf_at(2), VIRTIO_BLK_T_IN, 2048, buf_at(3), 4096, 4096);
+	queue_put(v, 0, &c);
+	queue_kick(&v->q[0]);
+	if (queue_wait(&v->q[0], 1, 100))
+		fail("got an answer while %s waits, wanted none", draining.d->what);
 	ctl("clear release");
-	pthread_join(t, &used);
-	want_eq((uintptr_t)used, 1, "answers when the stop came back");
-	want_status(*mem_at(&v, STATUS), OK, "the read");
-	vhost_do(&v, VHOST_GET_VRING_BASE, &base, "GET_VRING_BASE");
-	want_eq(base.num, 1, "ring position");
-	/* and from there it goes on */
-	v.q[0].seen = 1;
-	dev_start(&v, open_backend(disk_path(), O_RDWR | O_DIRECT));
-	want_status(command(&v, VIRTIO_BLK_T_IN, 0, buf_at(1), 512), OK, "IN after the stop");
+	pthread_join(t, &status);
+	want_status((uintptr_t)status, OK, "the read when the command came back");
+	if (!draining.d->goes_on) {
+		want_eq(v->q[0].used->idx, 1, "answers");
+		vhost_do(v, VHOST_GET_VRING_BASE, &base, "GET_VRING_BASE");
+		want_eq(base.num, 1, "ring position");
+		to_other_disk(v);
+	}
+	want_eq(queue_wait(&v->q[0], 2, 5000), 2, "answers in the end");
+	want_status(*mem_at(v, buf_at(2) + 16), OK, "the read of meanwhile");
+	if (draining.d->command != dev_table)
+		want_pattern(mem_at(v, buf_at(3)), 4096, MiB, 61, "its data, from the other disk");
 }
 
 /*
@@ -701,9 +807,12 @@ static void backend_errors(const void *arg)
 
 int main(int argc, char **argv)
 {
+	static const struct drain stop = { dev_stop, "SET_BACKEND -1", false },
+		change = { to_other_disk, "SET_BACKEND", true },
+		table = { dev_table, "SET_MEM_TABLE", true };
 	struct shape s = { 0 };
 
-	t_start_any(argc, argv, "vhost-blk's promises. DISK FILE [PROGRAMMABLE-DISK], all scratch");
+	t_start_any(argc, argv, "vhost-blk's promises. DISK FILE [PROGRAMMABLE-DISK [4K-DISK NO-DISCARD-DISK]], all scratch");
 	if (!file_path())
 		die("give a block device and a regular file to write to; try --help");
 	s.path = disk_path();
@@ -735,10 +844,17 @@ int main(int argc, char **argv)
 	if (!t_disk(2))
 		return t_end();
 	t_run("flush-stalls-nothing", flush_stalls_nothing, NULL);
+	t_run("flush-of-others", flush_of_others, NULL);
 	t_run("cache-mode", cache_mode, NULL);
-	t_run("stop-drains", stop_drains, NULL);
+	t_run("stop-drains", drains, &stop);
+	t_run("change-drains", drains, &change);
+	t_run("memory-table-drains", drains, &table);
 	t_run("reset-and-close-drain", reset_drains, NULL);
 	t_run("owner-killed", owner_killed, NULL);
 	t_run("backend-errors", backend_errors, NULL);
+	if (!t_disk(4))
+		return t_end();
+	t_run("trim-4k-blocks", trims_of_4k, t_disk(3));
+	t_run("trim-without-discard", trims_of_none, t_disk(4));
 	return t_end();
 }
