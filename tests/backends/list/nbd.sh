@@ -4,10 +4,11 @@ about="nbd: qemu-nbd in the guest, by a socket"
 group=block
 where=guest
 can="flush discard zeroes remove"
+# -v: in the foreground
 up()
 {
 	modprobe nbd || return
-	qemu-nbd --discard=unmap -f "$format" -c /dev/nbd0 --persistent "$image" >"$run/nbd.log" 2>&1 &
+	qemu-nbd -v --discard=unmap -f "$format" -c /dev/nbd0 --persistent "$image" >"$run/nbd.log" 2>&1 &
 	server=$! disk=nbd0
 	local i
 	for ((i = 0; i < 200; i++)); do

@@ -23,4 +23,4 @@ await_flat()
 	echo "no FUSE file: $(cat "$run/qsd.log")" >&2
 	return 1
 }
-down() { remove; wait $ublk; "$bin/ublk" del 0; kill $server; wait; }
+down() { remove; wait $ublk; "$bin/ublk" del 0; kill $server 2>/dev/null; wait $server; }
