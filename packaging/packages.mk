@@ -21,6 +21,11 @@ dkms: install-dkms-source install-admin
 	dkms install -m virtio-blk-uring -v $(version)
 	@echo "If the root disk is a virtio-blk disk: update-initramfs -u, and reboot."
 
+#: make dkms-remove    takes it back from DKMS (make uninstall removes the rule and virtblk-move)
+dkms-remove:
+	dkms remove -m virtio-blk-uring -v $(version) --all
+	rm -rf $(dkms-src)
+
 #: make deb            Debian packages in build/deb: -dkms, -utils, -dev; looked over by lintian if it is there
 deb: fio
 	tests/vm/need +deb
@@ -37,4 +42,4 @@ deb: fio
 sign:
 	packaging/sign $(if $(KEY),--key $(KEY)) $(if $(CERT),--cert $(CERT)) $(O) $(modules)
 
-.PHONY: install-dkms-source dkms deb sign
+.PHONY: install-dkms-source dkms dkms-remove deb sign
