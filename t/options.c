@@ -45,7 +45,7 @@ static const char help_text[] =
 "  --verify       write data that tells where it belongs, check every read of it,\n"
 "                 and read all of it back through the block node at the end\n"
 "  --seed N       of offsets and data [1]\n"
-"  --offset N, --size N   the range, k/M/G/T or %% allowed [the whole disk]\n"
+"  --offset N, --size N   the range, k/M/G/T or % allowed [the whole disk]\n"
 "  --ios N        stop after this many I/Os per thread\n"
 "  --rate N       open loop: start N I/Os a second whatever the disk does, and\n"
 "                 count latency from when each was due\n"
