@@ -10,6 +10,7 @@
 #include "driver.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -277,6 +278,16 @@ static void want_deaf(struct vdev *v)
 	want_eq((uint8_t)*mem_at(v, buf_at(2) + 16), UNANSWERED, "status of a good IN in a broken queue");
 }
 
+/* The word may have been about the ring's flags: until its request's answer has failed too */
+static void await_no_answer(struct vdev *v)
+{
+	uint64_t until = now_ms() + 5000;
+
+	while (*(volatile uint8_t *)mem_at(v, STATUS) == UNANSWERED && now_ms() < until)
+		poll(NULL, 0, 1);
+	dev_settle(v);
+}
+
 static void bad_ring(const void *arg)
 {
 	const struct bad *b = arg;
@@ -292,6 +303,8 @@ static void bad_ring(const void *arg)
 		fail("got no word on the error eventfd, wanted one");
 	if (b->wanted & ANSWERED)
 		want_eq(queue_wait(q, 1, 5000), 1, "answers");
+	if (b->make == no_used)
+		await_no_answer(&v);
 	if (b->wanted == BROKEN)
 		want_deaf(&v);
 	/* a broken device can be stopped, and what is in flight ends as it is */
