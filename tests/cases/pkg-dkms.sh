@@ -53,17 +53,40 @@ release() { basename "$(printf '%s\n' "$root/lib/modules/$1"* | sort -V | tail -
 # Which virtio_blk the initramfs of kernel $1 has
 initramfs_driver()
 {
-	in_root lsinitramfs "/boot/initrd.img-$1" | grep -o '[^/]*/[^/]*/[^/]*/virtio_blk\.ko.*\|updates/dkms/virtio_blk\.ko.*' |
-		sed 's/\.ko.*/.ko/' | paste -sd' '
+	in_root lsinitramfs "/boot/initrd.img-$1" | sed -n 's,.*/modules/[^/]*/\(.*/virtio_blk\.ko\).*,\1,p' | paste -sd' '
 }
 
 installed()
 {
 	local rel=$1
 	check "$2-dkms-says-installed" "$(in_root dkms status -m virtio-blk-uring -k "$rel" | sed 's/.*: //')" installed
-	works "$2-modules-there" test -e "$root/lib/modules/$rel/updates/dkms/virtblk_uring.ko" -a -e "$root/lib/modules/$rel/$ours"
+	# Compressed where the kernel's own are.
+	check "$2-modules-there" "$(cd "$root/lib/modules/$rel/updates/dkms" && printf '%s\n' * | sed 's/\.ko.*/.ko/' | paste -sd' ')" \
+		"virtblk_uring.ko virtio_blk.ko"
 	check "$2-modprobe-takes-ours" "$(in_root modinfo -k "$rel" -F version virtio_blk)" "$version"
 	check "$2-initramfs-has-ours-alone" "$(initramfs_driver "$rel")" "$ours"
+}
+
+# The same without packages, and back
+by_make()
+{
+	local rel tree=$root/root/tree
+	rel=$(release 6.12)
+	mkdir -p "$tree"
+	tar -c -C "$top" --exclude=./build --exclude=./.git . | tar -x -C "$tree"
+	works make-dkms in_root make -s -C /root/tree dkms
+	check make-dkms-installed "$(in_root dkms status -m virtio-blk-uring -k "$rel" | sed 's/.*: //')" installed
+	check make-dkms-modprobe-takes-ours "$(in_root modinfo -k "$rel" -F version virtio_blk)" "$version"
+	works make-dkms-remove in_root make -s -C /root/tree dkms-remove uninstall
+	check make-dkms-in-tree-again "$(in_root modinfo -k "$rel" -F filename virtio_blk | sed 's/\.ko.*/.ko/')" "/lib/modules/$rel/$stock"
+	rm -rf "$tree"
+	check make-dkms-nothing-left "$(left_over)" ""
+}
+
+left_over()
+{
+	(cd "$root" && find lib/udev usr/src usr/local var/lib/dkms etc/kernel usr/sbin lib/modules \
+		\( -name '*virtblk*' -o -name 'virtio-blk*' -o -path '*updates/*.ko*' \) | paste -sd' ')
 }
 
 install_packages()
@@ -85,7 +108,8 @@ boot_service()
 {
 	cat >"$root/etc/systemd/system/said.service" <<-'END'
 		[Unit]
-		After=systemd-udev-settle.service
+		DefaultDependencies=no
+		After=sysinit.target systemd-udev-settle.service
 		Wants=systemd-udev-settle.service
 		[Service]
 		Type=oneshot
@@ -101,6 +125,7 @@ boot_service()
 		echo "root $(findmnt -no SOURCE /)"
 		echo "version $(cat /sys/module/virtio_blk/version)"
 		echo "node $(stat -c '%U:%G %a' /dev/vdac0)"
+		echo "link $(readlink -f /dev/disk/by-id/virtio-the-root-c0)"
 		io_uring-vblk -b4096 -d1 -s1 -c1 -p0 -u1 --ios 8 /dev/vdac0 >/dev/null && echo "passthrough works"
 		touch /root/written && sync && echo "writes work"
 	END
@@ -117,17 +142,18 @@ boot()
 	boot_service
 	: >"$work/disk" && rm -f "$work/said"
 	mke2fs -q -t ext4 -d "$root" "$work/disk" 4G || { fail "$name-image" "no image" "an image"; return; }
-	timeout -k 5 400 qemu-system-x86_64 -accel tcg,thread=multi -cpu max,la57=off -machine q35 -m 1G -smp 1 -no-reboot \
+	timeout -k 5 900 qemu-system-x86_64 -accel tcg,thread=multi -cpu max,la57=off -machine q35 -m 1G -smp 1 -no-reboot \
 		-nodefaults -display none -kernel "$root/boot/vmlinuz-$rel" -initrd "$root/boot/initrd.img-$rel" \
 		-append "root=/dev/vda rw console=ttyS0 no_timer_check tsc=reliable systemd.show_status=0 panic=-1" \
 		-serial "file:$work/console" -serial "file:$work/said" \
-		-drive "file=$work/disk,format=raw,if=virtio,serial=the-root"
+		-drive "file=$work/disk,format=raw,if=none,id=root" -device virtio-blk-pci,drive=root,serial=the-root
 	tail -n 5 "$work/console" >&2
 	check "$name-root-on-virtio-blk" "$(sed -n 's/^root //p' "$work/said")" /dev/vda
 	check "$name-driver" "$(sed -n 's/^version //p' "$work/said")" "$wanted"
 	works "$name-disk-writes" grep -q '^writes work' "$work/said"
 	[ -n "$wanted" ] || return
 	check "$name-node-mode" "$(sed -n 's/^node //p' "$work/said")" "root:disk 660"
+	check "$name-node-link" "$(sed -n 's/^link //p' "$work/said")" /dev/vdac0
 	works "$name-passthrough" grep -q '^passthrough works' "$work/said"
 }
 
@@ -162,7 +188,7 @@ removed()
 		check "removed-initramfs-${rel%%-*}" "$(initramfs_driver "$rel")" "$stock"
 		check "removed-modprobe-${rel%%-*}" "$(in_root modinfo -k "$rel" -F filename virtio_blk | sed 's/\.ko.*/.ko/')" "/lib/modules/$rel/$stock"
 	done
-	check removed-nothing-left "$(cd "$root" && find lib/udev usr/src etc/kernel usr/sbin lib/modules \( -name '*virtblk*' -o -name 'virtio-blk*' -o -path '*updates/*.ko' \) | paste -sd' ')" ""
+	check removed-nothing-left "$(left_over)" ""
 	works removed-tool-stays in_root io_uring-vblk --version
 }
 
@@ -179,6 +205,7 @@ host()
 	pass deb
 	root=$work/root
 	mkdir "$root" && tar -xf "$base" -C "$root" || exit 1
+	by_make
 	install_packages
 	[ "$failed" = 0 ] || return
 	boot reboot "$version"
