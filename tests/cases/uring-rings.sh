@@ -24,6 +24,7 @@ inside()
 	stacked poll vda && stacked irq vdb
 	# shellcheck disable=SC2046 # words
 	program rings rings vda vdb vdc $(find /sys/block -name 'dm-*' -printf '%f\n' | sort)
+	dmsetup remove --noudevsync poll irq	# so that the driver can be unloaded
 	program coherence coherence vda vdd vde
 }
 
