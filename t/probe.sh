@@ -26,7 +26,16 @@ probe_on()
 	return $rc
 }
 
-probe_clear() { echo >$tracing/trace; }
+probe_trace=$tracing/trace
+probe_clear() { echo >$tracing/trace; probe_trace=$tracing/trace; }
+
+# probe_of PID: what follows is about that process alone and io_uring's threads of
+# it, as the copy of the trace in /tmp/trace has them
+probe_of()
+{
+	probe_trace=/tmp/trace.of
+	grep -E "^ *(iou-wrk-$1-[0-9]+|iou-sqp-$1-[0-9]+|.*-$1) +\[" /tmp/trace >$probe_trace
+}
 
 # One line per command: WHO (program, iou-wrk, iou-sqp) CPU OP FIXED ISSUE LEN,
 # where OP is cmd_op, FIXED 1 for a registered buffer, ISSUE has io_uring's issue
@@ -34,20 +43,20 @@ probe_clear() { echo >$tracing/trace; }
 probe_commands()
 {
 	sed -nE 's/^ *(iou-wrk|iou-sqp|.*)-[0-9-]+ +\[0*([0-9]+)\].* vblk: .* op=([0-9]+) flags=([0-9]+) issue=0x([0-9a-f]+) len=([0-9]+).*/\1 \2 \3 \4 \5 \6/p' \
-		$tracing/trace | awk '{ $4 = $4 % 2; print }'
+		"$probe_trace" | awk '{ $4 = $4 % 2; print }'
 }
 
 # One line per io_uring_enter(): TO_SUBMIT MIN_COMPLETE FLAGS, decimal
 probe_enters()
 {
 	sed -nE 's/.* sys_io_uring_enter\(fd: [0-9a-f]+, to_submit: ([0-9a-f]+), min_complete: ([0-9a-f]+), flags: ([0-9a-f]+).*/0x\1 0x\2 0x\3/p' \
-		$tracing/trace | while read -r a b c; do echo $((a)) $((b)) $((c)); done
+		"$probe_trace" | while read -r a b c; do echo $((a)) $((b)) $((c)); done
 }
 
 # One line per submission entry: OPCODE FLAGS, where 1 is a registered file
 probe_entries()
 {
-	sed -nE 's/.* io_uring_submit_(req|sqe): .* opcode ([A-Z0-9_]+), flags (0x)?([0-9a-f]+).*/\2 \4/p' $tracing/trace
+	sed -nE 's/.* io_uring_submit_(req|sqe): .* opcode ([A-Z0-9_]+), flags (0x)?([0-9a-f]+).*/\2 \4/p' "$probe_trace"
 }
 
 # all CONDITION: of the lines, how many there are and how many don't fulfil it

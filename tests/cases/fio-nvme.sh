@@ -62,21 +62,17 @@ outcome() {
 		sha256sum)"
 }
 
-nvme() {
-	local name="$1-$fio"
-	shift
-	"${fio_cmd[@]}" --name=t --ioengine="$engine" --filename=/dev/ng0n1 \
-		--size=512k "$@" > "$fio_log" 2>&1
-	check "$name" "$? $(grep -c 'err= 0' "$fio_log")" "0 1"
-}
+nvme() { collect works "$1" '' --ioengine="$engine" --filename=/dev/ng0n1 --size=512k "${@:2}"; }
 
 all_nvme() {
+	together
 	nvme default --rw=randrw --iodepth=8 --verify=crc32c
 	nvme named --rw=read --cmd_type=nvme --iodepth=8 --fixedbufs=1 \
 		--registerfiles=1
 	nvme sqpoll --rw=randwrite --sqthread_poll=1
 	# fio 3.33 itself cannot
 	! modern || nvme trim --rw=trim --bs=4k
+	apart
 }
 
 inside() {
@@ -91,7 +87,9 @@ inside() {
 	each_fio all_nvme
 	export LD_PRELOAD=$top/build/fio/fio-vblk.so
 	fio=preload fio_cmd=(fio) engine=io_uring_cmd
+	together
 	nvme preloaded --rw=randrw --iodepth=8 --verify=crc32c
+	apart
 }
 
 case_main "$@"

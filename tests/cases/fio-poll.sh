@@ -23,9 +23,9 @@ interrupts() {
 polled() {
 	local before o
 	before=$(interrupts)
+	together
 	fio_works hipri-read --filename=/dev/vdac0 --rw=randread --size=512k \
 		--iodepth=8 --hipri=1
-	check "hipri-no-interrupt-$fio" $(($(interrupts) - before < 10)) 1
 	for o in --fixedbufs=1 --nonvectored=0 --registerfiles=1 \
 		--sqthread_poll=1 --force_async=2 --thread=1 --iodepth=1 \
 		--numjobs=3; do
@@ -34,14 +34,16 @@ polled() {
 			--verify=crc32c --offset_increment=512k \
 			--group_reporting=1 "$o"
 	done
+	fio_works hipri-trim+fsync --filename=/dev/vdac0 --rw=trimwrite \
+		--size=256k --hipri=1 --fsync=8
+	apart
+	check "hipri-no-interrupt-$fio" $(($(interrupts) - before < 10)) 1
 	before=$(interrupts)
 	example_job polled
 	check "example-polled-$fio" "$? $(grep -c 'err= 0' "$fio_log") $((
 		$(interrupts) - before < 10))" "0 1 1"
-	fio_works hipri-trim+fsync --filename=/dev/vdac0 --rw=trimwrite \
-		--size=256k --hipri=1 --fsync=8
 }
 
-inside() { each_fio -- polled; }
+inside() { each_fio polled; }
 
 case_main "$@"

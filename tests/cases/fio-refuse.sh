@@ -10,7 +10,7 @@ set -u
 . "$(dirname "$0")/../../fio-engine/test-lib.sh"
 
 # in the order in which they become vda, vdb, ...
-images="plain readonly big bare swap parts"
+images="plain readonly big bare swap parts hidden"
 
 host() {
 	local before after i
@@ -19,6 +19,7 @@ host() {
 	fio_host
 	for i in $images; do truncate -s 32M "$share/$i"; done
 	mkfs.ext4 -q -F "$share/plain"
+	mkfs.ext4 -q -F "$share/hidden"
 	mkswap -q "$share/swap"
 	echo 'start=2048' | sfdisk -q "$share/parts"
 	mkfs.ext4 -q -F -E offset=1048576 "$share/parts" 16M
@@ -28,77 +29,87 @@ host() {
 		--disk "raw:$share/big,bs=4096" \
 		--disk "raw:$share/bare,prop:discard=off,prop:write-zeroes=off,prop:write-cache=off,prop:config-wce=off" \
 		--disk "raw:$share/swap" --disk "raw:$share/parts" \
-		--disk null:32M -- inside
+		--disk "raw:$share/hidden" --disk null:32M --disk null:32M \
+		-- inside
 	after=$(cd "$share" && for i in $images; do sum "$i"; done)
 	check F01-F17-F23-nothing-was-written "$after" "$before"
 }
 
 nodes() {
+	# alone, for fio's exit status
 	fio_refused F01-block-node '/dev/vda: .*/dev/vdac0' \
 		--filename=/dev/vda --rw=write
+	echo data > /tmp/file
+	together
 	fio_refused F01-partition '/dev/vdf1: .*/dev/vdfc0' \
 		--filename=/dev/vdf1 --rw=write
-	echo data > /tmp/file
 	fio_refused F01-file '/tmp/file: .*/dev/vdXc0' \
 		--filename=/tmp/file --rw=write --size=4k
-	check "F01-file-kept-$fio" "$(cat /tmp/file)" data
 	fio_refused F01-other-char-device '/dev/null: .*/dev/vdXc0' \
 		--filename=/dev/null --rw=write --size=4k
 	fio_refused F01-missing '/dev/vdzc0: no such node; .*/dev/vdXc0' \
 		--filename=/dev/vdzc0 --rw=write --size=4k
+	apart
+	check "F01-file-kept-$fio" "$(cat /tmp/file)" data
 	check "F01-missing-not-created-$fio" "$(ls /dev/vdzc0 2>&-)" ""
 }
 
-in_use() {
+# Somebody else who uses a disk, until the end of in_use
+hold() {
+	echo "$BASHPID" > /tmp/holding
+	await 120 test -e /tmp/let-go
+}
+
+beside() {
+	rm -f /tmp/holding
+	"$@" bash "$(realpath "$0")" hold &
+	await 60 test -s /tmp/holding || fail "F17-hold-$fio" nothing "$*"
+}
+
+users() {
 	mount -o ro,noload /dev/vda /mnt/a
+	mount -o ro,noload /dev/vdf1 /mnt/b
+	swapon /dev/vde
+	dmsetup create held --table "0 65536 linear /dev/vdh 0"
+	rm -f /tmp/let-go
+	modprobe -a md_mod raid0
+	beside "$top/fio-engine/md-hold" /dev/vdi
+	# a mount that only another mount namespace sees: the kernel knows
+	# shellcheck disable=SC2016 # the shell's that unshare starts
+	beside unshare -m sh -c 'mount -o ro,noload /dev/vdg /mnt/a && exec "$@"' -
+}
+
+users_gone() {
+	: > /tmp/let-go
+	wait
+	dmsetup remove held
+	swapoff /dev/vde
+	umount /mnt/a /mnt/b
+}
+
+in_use() {
+	users
+	together
 	fio_refused F17-mounted '/dev/vda is mounted on /mnt/a; allow_mounted' \
 		--filename=/dev/vdac0 --rw=write
 	fio_refused F17-mounted-trim 'is mounted on /mnt/a' \
 		--filename=/dev/vdac0 --rw=trim
-	fio_works F17-mounted-read --filename=/dev/vdac0 --rw=read --size=1M
-	umount /mnt/a
-
-	mount -o ro,noload /dev/vdf1 /mnt/a
-	fio_refused F17-partition-mounted '/dev/vdf1 is mounted on /mnt/a' \
+	fio_works F17-mounted-read --filename=/dev/vdac0 --rw=read --size=256k
+	fio_refused F17-partition-mounted '/dev/vdf1 is mounted on /mnt/b' \
 		--filename=/dev/vdfc0 --rw=write
-	umount /mnt/a
-
-	swapon /dev/vde
 	fio_refused F17-swap '/dev/vde is used as swap' \
 		--filename=/dev/vdec0 --rw=write
-	swapoff /dev/vde
-
-	dmsetup create held --table "0 65536 linear /dev/vdg 0"
-	fio_refused F17-dm '/dev/vdg is held by dm-0' \
+	fio_refused F17-dm '/dev/vdh is held by dm-0' \
+		--filename=/dev/vdhc0 --rw=write
+	fio_works F17-allow_mounted_write --filename=/dev/vdhc0 --rw=write \
+		--size=256k --allow_mounted_write=1
+	fio_refused F17-md '/dev/vdi is held by md' --filename=/dev/vdic0 --rw=write
+	fio_refused F17-hidden-mount 'has exclusive use of /dev/vdg' \
 		--filename=/dev/vdgc0 --rw=write
-	fio_works F17-allow_mounted_write --filename=/dev/vdgc0 --rw=write \
-		--size=1M --allow_mounted_write=1
-	dmsetup remove held
-
-	modprobe -a md_mod raid0
-	"$top/fio-engine/md-hold" /dev/vdg bash "$(realpath "$0")" in_md "$fio"
-
-	# a mount that only another mount namespace sees: the kernel knows
-	mount -o ro,noload /dev/vda /mnt/a
-	unshare -m sh -c 'umount /mnt/a && exec "$@"' - \
-		bash "$(realpath "$0")" in_hidden_mount "$fio"
-	umount /mnt/a
-}
-
-in_md() { FIOS=$1 each_fio -- md; }
-md() {
-	fio_refused F17-md '/dev/vdg is held by md' --filename=/dev/vdgc0 --rw=write
+	apart
 	check "F17-md-tool-says-$fio" "$("$top/build/t/io_uring-vblk" -u1 -p0 -W \
-		--ios 1 /dev/vdgc0 2>&1 | grep -c 'in use: used by md')" 1
-}
-
-in_hidden_mount() {
-	FIOS=$1 each_fio -- hidden_mount
-}
-
-hidden_mount() {
-	fio_refused F17-hidden-mount 'has exclusive use of /dev/vda' \
-		--filename=/dev/vdac0 --rw=write
+		--ios 1 /dev/vdic0 2>&1 | grep -c 'in use: used by md')" 1
+	users_gone
 }
 
 # bs ... against a logical block size of 512 (vda) and 4096 (vdc)
@@ -140,7 +151,7 @@ features() {
 		--rw=write --end_fsync=1
 	fio_refused read-only-disk 'the disk is read-only' \
 		--filename=/dev/vdbc0 --rw=randrw
-	fio_works read-only-disk-read --filename=/dev/vdbc0 --rw=read --size=1M
+	fio_works read-only-disk-read --filename=/dev/vdbc0 --rw=read --size=256k
 }
 
 options() {
@@ -171,6 +182,7 @@ options() {
 		--filename=/dev/vdac0 --rw=randtrim --num_range=60000 --bs=512
 }
 
+# Without rights and with 64 KiB to lock: a node it may open, and one it may not
 as_nobody() {
 	local unprivileged=(setpriv --reuid=65534 --regid=65534 --clear-groups
 		--inh-caps=-all --bounding-set=-all)
@@ -181,20 +193,33 @@ as_nobody() {
 		ulimit -l 64
 		engine=${engine/"$top"/\/run}
 		fio_cmd=("${unprivileged[@]}" "${fio_cmd[@]/#"$top"/\/run}")
+		together
+		fio_refused U01-no-permission '/dev/vdcc0: cannot open: Permis' \
+			--filename=/dev/vdcc0 --rw=randread
+		# said when it starts, after all that is said of set-ups
 		fio_refused F20-memlock 'RLIMIT_MEMLOCK.* is 64 KiB' \
 			--filename=/dev/vdac0 --rw=randread --fixedbufs=1 \
 			--iodepth=32 --bs=4k
 		fio_works F20-without-fixedbufs --filename=/dev/vdac0 \
-			--rw=randread --iodepth=32 --bs=4k --size=1M
-		chmod 600 /dev/vdac0
-		fio_refused U01-no-permission '/dev/vdac0: cannot open: Permis' \
-			--filename=/dev/vdac0 --rw=randread
-	)
+			--rw=randread --iodepth=32 --bs=4k --size=256k
+		apart
+		exit "$failed"
+	) || failed=1
+	chmod 600 /dev/vdac0
+}
+
+# What needs nothing but the disks
+alone() {
+	together
+	sizes
+	features
+	options
+	apart
 }
 
 inside() {
-	mkdir -p /mnt/a
-	each_fio nodes -- in_use sizes features options as_nobody
+	mkdir -p /mnt/a /mnt/b
+	each_fio nodes in_use alone as_nobody
 }
 
 case_main "$@"

@@ -68,47 +68,58 @@ checkers() {
 	export UBSAN_OPTIONS=log_path=$reports/u:print_stacktrace=1
 }
 
-# In threads: a forked job of fio's ends without what looks for leaks
-job() {
-	local name=$1 want=$2
-	shift 2
-	clean "fio-$name" "$want" "${as[@]}" env "LD_PRELOAD=$asan" fio --name=t \
-		"--ioengine=external:$object" --cmd_type=vblk --thread=1 "$@"
+# add NAME options: a job for the next fio. In threads: a forked job of fio's ends
+# without what looks for leaks.
+many=()
+add() {
+	many+=(--name="$1" "--ioengine=external:$object" --cmd_type=vblk --thread=1
+		"${@:2}" --stonewall)
 }
 
+# jobs NAME STATUS [PATTERN LINES]: one fio for what was added; so many lines of
+# what it says are like that
 jobs() {
+	clean "fio-$1" "$2" "${as[@]}" env "LD_PRELOAD=$asan" fio "${many[@]}"
+	many=()
+	[ $# = 2 ] || check "fio-$1-each" "$(grep -Ec "$3" "$fio_log")" "$4"
+}
+
+fio_jobs() {
 	local bad=/dev/vdac0 ro=/dev/vdbc0 good=/dev/vdcc0
-	job plain 0 --filename=$good --rw=randrw --size=256k --iodepth=8 \
+	add plain --filename=$good --rw=randrw --size=256k --iodepth=8 \
 		--fixedbufs=1 --registerfiles=1 --fsync=8
-	job vectored-two-files 0 --filename=$good:$bad --rw=randread \
-		--size=128k --nonvectored=0 --numjobs=3 --registerfiles=1
-	job trim 0 --filename=$bad --rw=randtrim --offset=1M --size=256k \
-		--iodepth=8
-	job IOERR failure --filename=$bad --rw=read --size=1M --iodepth=16 \
-		--fixedbufs=1
-	job IOERR-ignored 0 --filename=$bad --rw=read --size=1M --iodepth=4 \
+	add vectored-two-files --filename=$good:$bad --rw=randread \
+		--size=128k --nonvectored=0 --numjobs=3 --registerfiles=1 \
+		--group_reporting=1
+	add trim --filename=$bad --rw=randtrim --offset=1M --size=256k --iodepth=8
+	add sqpoll --filename=$good --rw=read --size=64k --sqthread_poll=1
+	add IOERR-ignored --filename=$bad --rw=read --size=1M --iodepth=4 \
 		--ignore_error=EIO --continue_on_error=io
-	job missing failure --filename=/dev/vdzc0 --rw=read
-	job one-of-two-missing failure --filename=$good:/dev/vdzc0 --rw=read
-	job block-node failure --filename=/dev/vda --rw=read
-	job read-only failure --filename=$ro --rw=write
-	job no-poll-queues failure --filename=$good --rw=read --hipri=1
-	job bs failure --filename=$good --rw=read --bs=700
-	job nvme-only failure --filename=$good --rw=write --sync=1
-	job cmd_type failure --filename=$good --rw=read --cmd_type=none
-	job sqpoll 0 --filename=$good --rw=read --size=64k --sqthread_poll=1
+	jobs works 0 'groupid=.*err= 0' 4
+	add IOERR --filename=$bad --rw=read --size=1M --iodepth=16 --fixedbufs=1
+	jobs IOERR failure 'device answered IOERR' 1
+	add missing --filename=/dev/vdzc0 --rw=read
+	add one-of-two-missing --filename=$good:/dev/vdzc0 --rw=read
+	add block-node --filename=/dev/vda --rw=read
+	add read-only --filename=$ro --rw=write
+	add no-poll-queues --filename=$good --rw=read --hipri=1
+	add bs --filename=$good --rw=read --bs=700
+	add nvme-only --filename=$good --rw=write --sync=1
+	jobs refused failure 'fio: vblk: ' 7
+	add cmd_type --filename=$good --rw=read --cmd_type=none
+	jobs cmd_type failure
 }
 
 unprivileged() {
 	local as=(setpriv --reuid=65534 --regid=65534 --clear-groups
 		--inh-caps=-all --bounding-set=-all prlimit --memlock=65536)
-	local tool=${tool/#"$top"/\/run}
+	local tool=${tool/#"$top"/\/run} object=${object/#"$top"/\/run}
 
 	open_build
-	job EACCES failure --filename=/dev/vdcc0 --rw=read
 	chmod 666 /dev/vdcc0
-	job memlock failure --filename=/dev/vdcc0 --rw=read --fixedbufs=1 \
-		--iodepth=64
+	add EACCES --filename=/dev/vdac0 --rw=read
+	add memlock --filename=/dev/vdcc0 --rw=read --fixedbufs=1 --iodepth=64
+	jobs unprivileged failure 'fio: vblk: .*(Permission|RLIMIT_MEMLOCK)' 2
 	clean tool-memlock failure "${as[@]}" "$tool" -u1 -p0 /dev/vdcc0
 	chmod 600 /dev/vdcc0
 	clean tool-EACCES failure "${as[@]}" "$tool" -u1 -p0 /dev/vdcc0
@@ -116,10 +127,11 @@ unprivileged() {
 
 zones() {
 	dev_up sz --size 24M --zoned hm
-	job zones 0 "--filename=/dev/${disk}c0" --zonemode=zbd --rw=write \
-		--bs=64k --size=8M --verify=crc32c
-	job zones-IOERR failure "--filename=/dev/${disk}c0" --rw=write --bs=64k \
-		--offset=4M --size=64k
+	add zones "--filename=/dev/${disk}c0" --zonemode=zbd --rw=write \
+		--bs=64k --size=4M --verify=crc32c
+	add zones-IOERR "--filename=/dev/${disk}c0" --rw=write --bs=64k \
+		--offset=5M --size=64k
+	jobs zones failure '^zones: .*err= 0|^zones-IOERR: .*err= *[1-9]' 2
 	dev_down
 }
 
@@ -156,8 +168,9 @@ unplug() { echo 1 > "$(realpath /sys/block/vdc/device/..)/remove"; }
 endings() {
 	local good=/dev/vdcc0
 	once_busy interrupt &
-	job SIGINT failure --filename=$good --rw=randread --time_based=1 \
+	add SIGINT --filename=$good --rw=randread --time_based=1 \
 		--runtime=60 --iodepth=8
+	jobs SIGINT failure
 	once_busy interrupt &
 	clean tool-SIGINT 0 "$tool" -u1 -p0 $good
 	wait
@@ -167,8 +180,9 @@ endings() {
 	echo 1 > /sys/bus/pci/rescan
 	await 10 test -c $good
 	once_busy unplug &
-	job unplugged failure --filename=$good --rw=randread --time_based=1 \
+	add unplugged --filename=$good --rw=randread --time_based=1 \
 		--runtime=60 --iodepth=8
+	jobs unplugged failure
 	wait
 }
 
@@ -179,7 +193,7 @@ inside() {
 	asan=$(ldd "$object" | awk '/libasan/ { print $3 }')
 	checkers
 	vduse_ready
-	jobs
+	fio_jobs
 	zones
 	tools
 	unprivileged

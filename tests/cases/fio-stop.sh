@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# fio ends when it is told to, whatever it is doing by passthrough, and gives a
-# report.
+# How fio ends: of a device's error it says words, gives a positive errno and
+# fails; and it ends when it is told to, whatever it is doing by passthrough, with
+# a report.
 #~ soak: 25 jobs of 30 s, SIGINT half way in some
 #~ timeout 900
 set -u
@@ -13,9 +14,37 @@ set -u
 host() {
 	fio_host
 	truncate -s 16M "$share/data"
+	truncate -s 4M "$share/bad"
 	fio_guest --timeout $((${SOAK:+2} + 1))000 \
 		--params "poll_queues=1" \
-		--disk "raw:$share/data,queues=2" --disk null:64M,iops=50 -- inside
+		--disk "raw:$share/data,queues=2" --disk null:64M,iops=50 \
+		--disk "raw:$share/bad,eio=1000,queues=2" -- inside
+}
+
+# answers NAME options: IOERR is reported by its name
+answers() {
+	collect answers "$1" '' --ioengine="$engine" --cmd_type=vblk \
+		--filename=/dev/vdcc0 --size=1M "${@:2}"
+}
+
+judge_answers() { check "$1" "${errno[$2]:-none}" 5; }
+
+errors() {
+	together
+	answers F04-read --rw=read
+	answers F04-write --rw=write --iodepth=8
+	answers F04-vectored --rw=read --nonvectored=0 --iodepth=4
+	answers F04-P03-polled --rw=read --hipri=1 --iodepth=4
+	fio_works F04-neighbour --filename=/dev/vdcc0 --rw=read \
+		--offset=504k --size=64k
+	apart
+	check "F04-said-$fio" "$(($(grep -c 'vblk: /dev/vdcc0: the device answered IOERR' \
+		"$fio_log") >= 4))" 1
+	run --filename=/dev/vdcc0 --rw=read --size=1M --ignore_error=EIO \
+		--continue_on_error=io
+	check "F04-ignore_error-runs-to-its-end-$fio" \
+		"$? $(grep -Eo 'io=[0-9.]*[KM]iB' "$fio_log" | head -n 1)" \
+		"0 io=1020KiB"
 }
 
 # Waits until job $1 has done I/O on the node $2.
@@ -69,6 +98,6 @@ soak() {
 	done
 }
 
-inside() { each_fio -- stops soak; }
+inside() { each_fio errors stops soak; }
 
 case_main "$@"
