@@ -9,6 +9,7 @@ group=qemu	# qemu, vhost-user, vduse, vhost-blk, block
 where=host	# where its server runs; there its resize, remove and kill_it run too
 format=raw	# of the image
 can=''		# words: node poll flush discard zeroes id resize remove kill
+declare -gA cannot=()	# words it ought to have, and why this server is no use there: skipped
 lacks=''	# commands that it offers and can't do here, with the reason
 params=''	# of the driver
 smp=2	# CPUs
@@ -42,7 +43,7 @@ server_tids()
 	done
 }
 
-has() { [[ " $can " == *" $1 "* ]]; }
+has() { [[ " $can " == *" $1 "* ]] || { [ -n "${try:-}" ] && [ -n "${cannot[$1]:-}" ]; }; }
 qmp() { "$top/tests/vm/qmp" "$@"; }
 
 # To whoever holds the image: QEMU, or the storage daemon of this side.
@@ -52,7 +53,7 @@ control() { qmp "${qsd_socket:-$VM_QMP}" "$@"; }
 
 # 64 MiB in memory: what is compared is the way to it, not a disk.
 megabytes=64
-: "${preallocation:=full}"
+preallocation=full
 
 image_make()	# FILE
 {
