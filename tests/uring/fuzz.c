@@ -1,38 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Random commands on random rings from several threads
- *
- * Whatever is asked for: each accepted SQE gets one CQE with an errno of the
- * contract, no byte changes outside what writable descriptors were told to
- * write, and the disk answers afterwards.
+ * Random commands on random rings from several threads; ground.h says what is
+ * right
  *
  * FUZZ_SEED=N repeats a run, FUZZ_COUNT=N is the number of commands.
  *
- * The disk's first WINDOW bytes hold a pattern; each writing thread may change
- * AREA bytes of its own in it. The host checks that the rest of the image is
- * still empty. A batch of commands is reaped before the next one is built:
- * where the kernel reads a linked SQE late, it must not find another command's
- * bytes with its own descriptor.
+ * A batch of commands is reaped before the next one is built: where the kernel
+ * reads a linked SQE late, it must not find another command's bytes with its
+ * own descriptor.
  */
 #define _GNU_SOURCE
-#include "helper.h"
+#include "ground.h"
 
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-#define WINDOW		(32 * MiB)
-#define AREA		(4 * MiB)
-#define AREA_OF(id)	(4 * MiB + (id) * 8 * MiB)
 #define REACH		(1 * MiB)	/* longest write */
-#define BATCH		64
-#define SLOTS		8
 #define SLOT_SIZE	(64 * KiB)
-#define THREADS		3
-#define SEED_OF_DISK	99
+#define THREADS		AREAS
 #define SOME_IOVECS	12
 
 struct thread {
@@ -40,13 +28,12 @@ struct thread {
 	unsigned int	id;
 	uint64_t	rnd, count;
 	int		rw, ro, wo;
-	char		*slot[SLOTS], *read_only;
+	struct ground	ground;
 	struct ring	r;
 	bool		scribbled;	/* another thread rewrites the SQEs */
 	struct iovec	iov[BATCH][SOME_IOVECS];
 	struct virtio_blk_discard_write_zeroes range[BATCH][2];
-	struct vcmd	cmd[BATCH];
-	bool		must_fail[BATCH];
+	struct batch	batch;
 };
 
 static uint64_t seed;
@@ -65,31 +52,7 @@ static bool once(struct thread *t, unsigned int n)
 
 #define PICK(t, array)	((array)[rnd(t, ARRAY_SIZE(array))])
 
-/* ---- memory: a canary page, the slot, a forbidden page ---- */
-
-static void make_slots(struct thread *t)
-{
-	unsigned int i;
-	char *p;
-
-	for (i = 0; i < SLOTS; i++) {
-		p = map_pages(4096 + SLOT_SIZE);
-		memset(p, 0xc5, 4096);
-		t->slot[i] = p + 4096;
-	}
-	t->read_only = map_pages(SLOT_SIZE);
-	memset(t->read_only, 0xc5, SLOT_SIZE);
-	mprotect(t->read_only, SLOT_SIZE, PROT_READ);
-}
-
-static void check_slots(struct thread *t)
-{
-	unsigned int i;
-
-	for (i = 0; i < SLOTS; i++)
-		want_byte(t->slot[i] - 4096, 4096, 0xc5, "a canary page");
-	want_byte(t->read_only, SLOT_SIZE, 0xc5, "read-only memory");
-}
+/* ---- memory ---- */
 
 static uint32_t random_len(struct thread *t)
 {
@@ -118,11 +81,11 @@ static uint64_t random_addr(struct thread *t, uint32_t len)
 	if (once(t, 20))
 		return PICK(t, bad);
 	if (once(t, 30))
-		return (uintptr_t)t->read_only;
+		return (uintptr_t)t->ground.read_only;
 	at = once(t, 8) ? rnd(t, SLOT_SIZE) : rnd(t, room + 1);
 	if (!once(t, 5))
 		at = at / 512 * 512;
-	return (uintptr_t)t->slot[n] + at;
+	return (uintptr_t)t->ground.slot[n] + at;
 }
 
 /* ---- commands ---- */
@@ -246,7 +209,7 @@ static void random_raw(struct thread *t, struct vcmd *c)
 	c->uring_flags = once(t, 3) ? 0 : IORING_URING_CMD_FIXED;
 	c->buf_index = rnd(t, SLOTS);
 	c->len = once(t, 3) ? random_len(t) : 0;
-	c->data = once(t, 2) ? 0 : (uintptr_t)t->slot[c->buf_index];
+	c->data = once(t, 2) ? 0 : (uintptr_t)t->ground.slot[c->buf_index];
 }
 
 static void random_command(struct thread *t, struct vcmd *c, unsigned int slot)
@@ -281,8 +244,7 @@ static void random_command(struct thread *t, struct vcmd *c, unsigned int slot)
 		c->len = 0;
 	if (once(t, 100))
 		c->op = random_next(&t->rnd) >> rnd(t, 64);
-	c->user_data = slot;
-	t->must_fail[slot] = !t->scribbled && c->fd != t->rw &&
+	t->batch.must_fail[slot] = !t->scribbled && c->fd != t->rw &&
 		c->type == VIRTIO_BLK_T_OUT;
 }
 
@@ -298,8 +260,7 @@ static void random_ring(struct thread *t)
 		IORING_SETUP_DEFER_TASKRUN,
 		IORING_SETUP_IOPOLL | IORING_SETUP_SQPOLL,
 		IORING_SETUP_IOPOLL | IORING_SETUP_HYBRID_IOPOLL };
-	struct iovec reg[SLOTS];
-	unsigned int setup, i;
+	unsigned int setup;
 	int ret;
 
 	do {
@@ -309,86 +270,19 @@ static void random_ring(struct thread *t)
 		ret = ring_try(&t->r, BATCH, setup);
 	} while (ret == -EINVAL);
 	want_res(ret, 0, "a ring with flags %#x", setup);
-	for (i = 0; i < SLOTS; i++)
-		reg[i] = (struct iovec){ t->slot[i], SLOT_SIZE };
-	want_res(io_uring_register_buffers(&t->r.u, reg, SLOTS), 0, "registering");
-}
-
-static bool contract_errno(int res)
-{
-	static const int known[] = { 0, -EIO, -EOPNOTSUPP, -EINVAL, -EACCES,
-		-EPERM, -EFAULT, -ENOMEM, -ENOTTY, -EBADF, -ECANCELED };
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(known); i++)
-		if (res == known[i])
-			return true;
-	return false;
-}
-
-__attribute__((noreturn))
-static void no_cqe(struct thread *t, const bool *seen, unsigned int n)
-{
-	unsigned int i, missing = 0, first = n;
-
-	for (i = 0; i < n; i++)
-		if (!seen[i]) {
-			missing++;
-			first = first < n ? first : i;
-		}
-	fail("seed %llu: got no CQE in 30 s for %u of %u commands, ring flags %#x; the first is %u: op %u type %u sector %llu length %u, flags of sqe %#x, uring %#x, fd %d",
-	     (unsigned long long)seed, missing, n, t->r.setup, first,
-	     t->cmd[first].op, t->cmd[first].type,
-	     (unsigned long long)t->cmd[first].sector, t->cmd[first].len,
-	     t->cmd[first].sqe_flags, t->cmd[first].uring_flags,
-	     t->cmd[first].fd);
-}
-
-static void take_one(struct thread *t, bool *seen, unsigned int n)
-{
-	struct answer a;
-
-	if (!ring_take_within(&t->r, &a, 30000))
-		no_cqe(t, seen, n);
-	if (a.user_data >= n || seen[a.user_data])
-		fail("seed %llu: got a CQE for command %llu of %u, ring flags %#x",
-		     (unsigned long long)seed, (unsigned long long)a.user_data, n,
-		     t->r.setup);
-	seen[a.user_data] = true;
-	if (!contract_errno(a.res))
-		fail("seed %llu: got %s, which the contract doesn't have",
-		     (unsigned long long)seed, err_name(a.res));
-	if (t->must_fail[a.user_data] && a.res == 0)
-		fail("seed %llu: OUT by a read-only descriptor: got 0",
-		     (unsigned long long)seed);
+	ground_register(&t->ground, &t->r);
 }
 
 static void one_batch(struct thread *t)
 {
-	unsigned int n = 1 + rnd(t, BATCH), sent = 0, got = 0, i;
-	bool seen[BATCH] = { false };
-	int ret;
+	struct batch *b = &t->batch;
+	unsigned int i;
 
-	for (i = 0; i < n; i++) {
-		random_command(t, &t->cmd[i], i);
-		sqe_fill(ring_sqe(&t->r), &t->cmd[i], t->r.setup & IORING_SETUP_SQE128);
-	}
-	/* one bad SQE ends a submission: the rest takes another */
-	while (sent < n) {
-		ret = io_uring_submit(&t->r.u);
-		if (ret < 0 && ret != -EBUSY && ret != -EAGAIN && ret != -EINTR)
-			fail("seed %llu: submit: got %s",
-			     (unsigned long long)seed, err_name(ret));
-		if (ret > 0)
-			sent += ret;
-		if (t->r.setup & IORING_SETUP_SQPOLL)
-			break;
-		while (got < sent && ret <= 0)
-			take_one(t, seen, n), got++;
-	}
-	for (; got < n; got++)
-		take_one(t, seen, n);
-	t->count += n;
+	b->n = 1 + rnd(t, BATCH);
+	for (i = 0; i < b->n; i++)
+		random_command(t, &b->cmd[i], i);
+	batch_run(b, &t->r);
+	t->count += b->n;
 }
 
 /* Rewrites what the driver decides by, under SQPOLL and a read-only file */
@@ -419,7 +313,9 @@ static void *run_thread(void *arg)
 
 	want /= THREADS;
 	t->rnd = mix64(seed + 1) + t->id;
-	make_slots(t);
+	ground_make(&t->ground, SLOT_SIZE);
+	snprintf(t->batch.about, sizeof(t->batch.about), "seed %llu",
+		 (unsigned long long)seed);
 	random_ring(t);
 	if (t->scribbled)
 		pthread_create(&scribbler, NULL, scribble, t);
@@ -428,51 +324,20 @@ static void *run_thread(void *arg)
 		if (!t->scribbled && ++batches % 32 == 0) {
 			ring_close(&t->r);
 			random_ring(t);
-			check_slots(t);
+			ground_check(&t->ground);
 		}
 		one_batch(t);
 	}
-	check_slots(t);
+	ground_check(&t->ground);
 	return NULL;
-}
-
-static void fill_window(void)
-{
-	char *buf = map_pages(MiB);
-	uint64_t off;
-
-	for (off = 0; off < WINDOW; off += MiB) {
-		pattern_fill(buf, MiB, off, SEED_OF_DISK);
-		blk_write(off, buf, MiB);
-	}
-	munmap(buf, MiB);
-}
-
-static void check_window(void)
-{
-	char *buf = map_pages(MiB);
-	uint64_t off;
-	unsigned int i;
-
-	for (off = 0; off < WINDOW; off += MiB) {
-		for (i = 1; i < THREADS; i++)
-			if (off >= AREA_OF(i) && off < AREA_OF(i) + AREA)
-				break;
-		if (i < THREADS)
-			continue;
-		blk_read(off, buf, MiB);
-		want_pattern(buf, MiB, off, SEED_OF_DISK,
-			     "the disk outside the allowed areas");
-	}
 }
 
 static void test_fuzz(const void *arg)
 {
 	static struct thread t[THREADS];
 	unsigned int i;
-	char *buf = map_pages(4096);
 
-	fill_window();
+	window_fill();
 	for (i = 0; i < THREADS; i++) {
 		t[i].id = i;
 		t[i].rw = i ? open_chr(O_RDWR) : -1;
@@ -484,18 +349,13 @@ static void test_fuzz(const void *arg)
 		pthread_join(t[i].pthread, NULL);
 	pthread_join(t[0].pthread, NULL);
 	stop = true;
-	check_window();
-	chr_read(0, buf, 4096);
-	want_pattern(buf, 4096, 0, SEED_OF_DISK, "by passthrough afterwards");
+	window_check(1, THREADS - 1);
 }
 
 int main(int argc, char **argv)
 {
 	t_start(argc, argv, "Random commands. FUZZ_SEED=N repeats a run,\n"
 		"FUZZ_COUNT=N sets the number of commands.");
-	if (disk.bytes < 2 * WINDOW)
-		die("%s: the disk is smaller than %llu bytes", disk.blk,
-		    2 * WINDOW);
 	seed = getenv("FUZZ_SEED") ? strtoull(getenv("FUZZ_SEED"), NULL, 0)
 		: now_ms() ^ (uint64_t)getpid() << 40;
 	seed %= 1000000000;

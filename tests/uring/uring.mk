@@ -2,7 +2,7 @@
 # The C tests of the char node: build/tests/uring/NAME from tests/uring/NAME.c
 
 URING_O		:= $(O)/tests/uring
-URING_PROGS	:= data refuse complete ioctl rings coherence ending gone fuzz
+URING_PROGS	:= data refuse complete ioctl rings coherence ending gone fuzz guided
 URING_CFLAGS	:= $(CFLAGS) $(WARN) -Iinclude/uapi -pthread
 URING_DEPS	:= $(wildcard tests/uring/*.h) include/uapi/linux/virtio_blk_uring.h
 
@@ -11,16 +11,19 @@ uring-tests: $(URING_PROGS:%=$(URING_O)/%) $(URING_O)/pattern
 check: uring-tests
 .PHONY: uring-tests check
 
-$(URING_O)/helper.o: tests/uring/helper.c $(URING_DEPS)
+$(URING_O)/%.o: tests/uring/%.c $(URING_DEPS)
 	@mkdir -p $(@D)
 	$(CC) $(URING_CFLAGS) -c -o $@ $<
+
+# What both fuzzers stand on
+$(URING_O)/fuzz $(URING_O)/guided: $(URING_O)/ground.o
 
 $(URING_O)/pattern: tests/uring/pattern.c $(URING_DEPS)
 	@mkdir -p $(@D)
 	$(CC) $(URING_CFLAGS) -o $@ $<
 
 $(URING_PROGS:%=$(URING_O)/%): $(URING_O)/%: tests/uring/%.c $(URING_O)/helper.o $(URING_DEPS)
-	$(CC) $(URING_CFLAGS) -o $@ $< $(URING_O)/helper.o -luring
+	$(CC) $(URING_CFLAGS) -o $@ $< $(filter %.o,$^) -luring
 
 # For the case uring-gone, which asks for its kernel's
 $(O)/%/suspend_one.ko: tests/uring/suspend/suspend_one.c tests/uring/suspend/Kbuild
