@@ -3,6 +3,7 @@
 #
 # What a user sees of a matrix of devices: as with the in-tree driver, or better
 # with a reason. The short form of make fidelity.
+#~ also 6.1
 #~ timeout 600
 set -u
 # shellcheck source=SCRIPTDIR/lib.sh
