@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #~ also 6.1
+#~ soak
 #
 # File systems live on our block side: made, filled, remounted, checked here and
-# once more by the host, which knows nothing of our driver.
+# once more by the host, which knows nothing of our driver. The long form lets
+# stress-ng at them, on the in-tree driver as well: the same has to come of it.
 set -u
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -56,9 +58,61 @@ inside()
 	one xfs /dev/vdd
 }
 
+# What changes files, names and their extents, and looks whether that is so
+stressors=(hdd dentry filename rename dir link symlink fallocate fpunch seek copy-file readahead file-ioctl xattr chmod utime)
+
+# stress TYPE DEVICE SECONDS: a line "TYPE STRESSOR STATUS" for each
+stress()
+{
+	local type=$1 dev=$2 each=$3 s
+	modprobe "$type"
+	mkdir -p /mnt/d
+	"mkfs.$type" -q "$dev"
+	mount -o discard "$dev" /mnt/d || { echo "$type mount $?"; return; }
+	for s in "${stressors[@]}"; do
+		# One that hangs is the guest's time-out.
+		(cd /mnt/d && exec stress-ng --temp-path . --seed 7 --verify --oomable --timeout "$each" "--$s" 2) >/tmp/stress 2>&1
+		echo "$type $s $?"
+		grep -E 'stress-ng: (fail|error)' /tmp/stress | head -n 5 >&2
+	done
+	umount /mnt/d
+}
+
+stressed()
+{
+	local each=$((SOAK * 60 / 2 / 2 / ${#stressors[@]}))
+	{
+		stress ext4 /dev/vda $((each > 0 ? each : 1))
+		stress xfs /dev/vdb $((each > 0 ? each : 1))
+	} >"$VM_SCRATCH/stress-$DRIVER"
+}
+
+stress_on()
+{
+	rm -f "$work"/stress-*.img
+	truncate -s 1G "$work"/stress-{ext4,xfs}.img
+	guest --timeout $((SOAK * 60 + 300)) --disk "raw:$work/stress-ext4.img,queues=2,discard" \
+		--disk "raw:$work/stress-xfs.img,queues=2,packed,discard" -- stressed || return
+	works "stress-$DRIVER-host-ext4" e2fsck -fn "$work/stress-ext4.img"
+	works "stress-$DRIVER-host-xfs" xfs_repair -n -f "$work/stress-xfs.img"
+}
+
+long()
+{
+	need_tool stress-ng stress-ng
+	DRIVER=ours stress_on
+	with_stock stress_on
+	works stress-same-on-both diff "$work/share/stress-stock" "$work/share/stress-ours"
+	check stress-statuses "$(awk '{ print $NF }' "$work/share/stress-ours" | sort | uniq -c | tr -s ' \n' ' ')" " $((2 * ${#stressors[@]})) 0 "
+}
+
 host()
 {
 	need_tool mkfs.xfs xfsprogs
+	if [ -n "${SOAK:-}" ]; then
+		long
+		return
+	fi
 	tmpimg ext4 64M >/dev/null
 	tmpimg ext4-4k 64M >/dev/null
 	tmpimg xfs 320M >/dev/null
