@@ -104,6 +104,9 @@ await()		# SECONDS COMMAND…
 	done
 }
 
+# The build, for a user who may not look into the folder that holds the tree
+open_build() { mountpoint -q /run/build || { mkdir -p /run/build && mount --bind "$top/build" /run/build; }; }
+
 boot()		# OPTIONS… of tests/vm/run
 {
 	local rc
