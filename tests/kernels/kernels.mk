@@ -10,6 +10,11 @@ KIND ?= debug
 debug-kernel:
 	tests/kernels/build -o $(O) $(KIND)
 
+#: make newest         builds the driver for the newest kernel that Debian offers into build/newest
+#:                     (IMAGE=1: with that kernel, for make check KERNEL=newest; AGAIN=1: fetches anew)
+newest:
+	tests/kernels/newest -o $(O) $(if $(IMAGE),--image) $(if $(AGAIN),--again)
+
 #: make check-debug    the tests on the debug kernels (KINDS="debug kcsan" ONLY=glob JOBS=n)
 check-debug:
 	+@tests/kernels/check $(if $(KINDS),--kinds "$(KINDS)") $(if $(ONLY),--only "$(ONLY)") $(if $(JOBS),--jobs $(JOBS))
@@ -21,4 +26,4 @@ coverage:
 		echo "Some tests failed; what they ran counts all the same."
 	tests/kernels/coverage $(O)/coverage
 
-.PHONY: debug-kernel check-debug coverage
+.PHONY: debug-kernel newest check-debug coverage

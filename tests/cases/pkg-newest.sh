@@ -1,0 +1,35 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#~ timeout 1200
+#
+# The newest kernel that Debian offers: both modules build for it without a
+# warning, with its own compiler.
+set -u
+# shellcheck source=SCRIPTDIR/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+host()
+{
+	local rel m newest out status
+	read -r _ newest < <("$top/drivers/block/kernel-range.sh" --range)
+	out=$("$top/tests/kernels/newest" -o "$top/build" 2>"$work/log")
+	status=$?
+	if [ $status = 77 ]; then
+		skip all "$(tail -n 1 "$work/log")"
+		exit 77
+	fi
+	check builds "$status" 0 || cat "$work/log" >&2
+	[ $status = 0 ] || return
+	rel=$(sed -n 's/^built for Linux \([^:]*\):.*/\1/p' <<<"$out")
+	for m in virtio_blk virtblk_uring; do
+		check "$m-is-for-it" "$(modinfo -F vermagic "$top/build/newest/$m.ko" | cut -d' ' -f1)" "$rel"
+	done
+	check no-warnings "$(grep -c 'warning: ' "$top/build/newest/build.log")" 0
+	if [ "$(printf '%s\n' "$rel" "$newest.999" | sort -V | tail -n 1)" = "$newest.999" ]; then
+		pass "in-the-range-$rel"
+	else
+		skip in-the-range "Linux $rel builds, but the range ends with $newest: see Documentation/porting.md"
+	fi
+}
+
+case_main "$@"
