@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-#~ also 6.1
 #~ soak
 #
 # Rings that are full all the time, with and without indirect tables, event

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-#~ also 6.1
 #
 # Names past vdz, minors, by-id links; the same on virtio-mmio. Cases V04, V26, V37.
 set -u

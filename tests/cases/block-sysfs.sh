@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-#~ also 6.1
 #
 # Queues, their CPUs and what sysfs says of them under the module's parameters:
 # as with the in-tree driver. What needs no parameter is fidelity.sh's. Case V11.

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # The programs of examples/ and their header: what they say and what comes of it.
-#~ also 6.1
 set -u
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"

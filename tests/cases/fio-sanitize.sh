@@ -5,6 +5,7 @@
 # behaviour checkers, on the ways out: refused set-ups, errors of the device,
 # a signal, a disk that goes away (F12).
 #~ timeout 900
+#~ soak
 set -u
 
 # shellcheck source=SCRIPTDIR/../../fio-engine/test-lib.sh
@@ -17,6 +18,10 @@ object=$top/build/sanitized/fio/fio-vblk.so
 reports=/tmp/reports
 
 host() {
+	if [ -z "${SOAK:-}" ]; then
+		skip all "takes minutes; make soak runs it"
+		exit 77
+	fi
 	need_tool vdpa iproute2
 	fio_host
 	if ! make -s -C "$top" sanitized > "$work/make" 2>&1; then

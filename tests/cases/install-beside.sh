@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-#~ also 6.1
 #
 # virtblk_uring.ko beside the in-tree driver, as module and built in: it takes a
 # disk that is handed to it and no other, under names of its own; virtblk-move,

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-#~ also 6.1
 #
 # make sign, and what a kernel that wants signatures says to modules without one
 # and to those whose key it doesn't know. (Loads only modules; no disk.)
