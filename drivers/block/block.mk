@@ -16,7 +16,9 @@ kdir = $(if $(filter debug kcsan builtin,$(1)),$(CURDIR)/$(O)/$(1)/linux,/lib/mo
 
 driver-src := $(wildcard drivers/block/*.c drivers/block/*.h) drivers/block/Kbuild drivers/block/probe.sh drivers/block/kernel-range.sh include/uapi/linux/virtio_blk_uring.h VERSION
 
-$(O)/%/virtio_blk.ko $(O)/%/virtblk_uring.ko: $(driver-src)
+# A debug kernel that was built anew wants its module anew.
+.SECONDEXPANSION:
+$(O)/%/virtio_blk.ko $(O)/%/virtblk_uring.ko: $(driver-src) $$(wildcard $(O)/$$*/release)
 	@drivers/block/kernel-range.sh $(call kdir,$*)
 	@mkdir -p $(O)/$*/module/drivers/block
 	@cp $(filter drivers/%,$^) $(O)/$*/module/drivers/block/
