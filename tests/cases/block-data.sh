@@ -5,6 +5,7 @@
 # Bytes arrive where they belong, whatever the ring, queue and block size:
 # the image files on the host are the truth, both ways.
 set -u
+all_cpus=1
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
 

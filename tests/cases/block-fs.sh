@@ -7,6 +7,7 @@
 # once more by the host, which knows nothing of our driver. The long form lets
 # stress-ng at them, on the in-tree driver as well: the same has to come of it.
 set -u
+all_cpus=1
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
 

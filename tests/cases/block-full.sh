@@ -6,6 +6,7 @@
 # index, scheduler and poll queues: progress never stops, data stays right, no
 # request has more segments than the device takes. Cases V09, V14, V15, V16.
 set -u
+all_cpus=1
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
 

@@ -7,6 +7,7 @@
 # doubled, nothing hung. Case V05. The root share's transport does not survive a
 # suspend (it has no resume), so everything used then lies in memory.
 set -u
+all_cpus=1
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
 

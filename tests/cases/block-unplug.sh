@@ -7,6 +7,7 @@
 # rmmod, hot-unplug of modern and legacy disks with open descriptors, hot-add,
 # and a PCI Express slot that loses power. Cases V01, V02, V04, V07, V32.
 set -u
+all_cpus=1
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
 

@@ -7,6 +7,7 @@
 #~ also 6.1
 #~ soak
 set -u
+all_cpus=1
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 

@@ -6,6 +6,7 @@
 #~ timeout 600
 #~ waits
 set -u
+all_cpus=1
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=../device/lib.sh

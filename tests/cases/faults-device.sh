@@ -10,6 +10,7 @@
 #~ timeout 600
 #~ soak
 set -u
+all_cpus=1
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=../device/lib.sh

@@ -5,6 +5,7 @@
 # written to it is compared with what stands on the disk behind it.
 #~ timeout 400
 set -u
+all_cpus=1
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=../device/lib.sh

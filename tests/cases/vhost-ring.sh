@@ -7,6 +7,7 @@
 #~ timeout 400
 #~ soak
 set -u
+all_cpus=1
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=../device/lib.sh

@@ -3,6 +3,9 @@
 #
 # For tests/cases/uring-*.sh, after tests/cases/lib.sh: runs the C programs.
 
+# shellcheck disable=SC2034 # tests/cases/lib.sh: threads and pollers want their CPUs
+all_cpus=1
+
 # shellcheck disable=SC2154 # top: tests/cases/lib.sh
 programs=$top/build/tests/uring
 
