@@ -3,7 +3,6 @@
 #
 # The programs of examples/ and their header: what they say and what comes of it.
 set -u
-all_cpus=1
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=../device/lib.sh

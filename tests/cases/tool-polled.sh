@@ -15,7 +15,7 @@ self=$(realpath "$0")
 numa="-object memory-backend-ram,id=m0,size=512M -object memory-backend-ram,id=m1,size=512M
 	-numa node,nodeid=0,cpus=0,memdev=m0 -numa node,nodeid=1,cpus=1,memdev=m1
 	-device pxb-pcie,id=px,bus_nr=128,bus=pcie.0,numa_node=1 -device pcie-root-port,id=far,bus=px,chassis=77
-	-blockdev null-co,read-zeroes=on,size=64M,node-name=far -device virtio-blk-pci,drive=far,bus=far,num-queues=2"
+	-blockdev null-co,read-zeroes=on,size=67108864,node-name=far -device virtio-blk-pci,drive=far,bus=far,num-queues=2"
 
 host()
 {
