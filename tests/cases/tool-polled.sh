@@ -12,7 +12,7 @@ self=$(realpath "$0")
 . "$(dirname "$self")/../../t/probe.sh"
 
 # Two nodes of 512 MiB, one CPU each
-numa="-object memory-backend-ram,id=m0,size=512M -object memory-backend-ram,id=m1,size=512M
+numa="-smp 2,sockets=2 -object memory-backend-ram,id=m0,size=512M -object memory-backend-ram,id=m1,size=512M
 	-numa node,nodeid=0,cpus=0,memdev=m0 -numa node,nodeid=1,cpus=1,memdev=m1
 	-device pxb-pcie,id=px,bus_nr=128,bus=pcie.0,numa_node=1 -device pcie-root-port,id=far,bus=px,chassis=77
 	-blockdev null-co,read-zeroes=on,size=67108864,node-name=far -device virtio-blk-pci,drive=far,bus=far,num-queues=2"
@@ -62,7 +62,7 @@ errors()
 }
 
 # The disk's interrupts so far
-interrupts() { awk '/virtio[0-9]+-req/ { for (i = 2; $i ~ /^[0-9]+$/; i++) n += $i } END { print n + 0 }' /proc/interrupts; }
+interrupts() { awk '/virtio[0-9]+-req\./ { for (i = 2; $i ~ /^[0-9]+$/; i++) n += $i } END { print n + 0 }' /proc/interrupts; }
 
 # shellcheck disable=SC2016 # awk's words
 at_the_driver()
