@@ -5,8 +5,6 @@
 # kind of verification by passthrough.
 #~ timeout 900
 set -u
-# shellcheck disable=SC2034 # for case_main
-all_cpus=1
 
 # shellcheck source=SCRIPTDIR/../../fio-engine/test-lib.sh
 . "$(dirname "$0")/../../fio-engine/test-lib.sh"

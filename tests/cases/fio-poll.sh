@@ -4,8 +4,6 @@
 # hipri: polled completions, with the data checked, and no interrupt used
 #~ timeout 900
 set -u
-# shellcheck disable=SC2034 # for case_main
-all_cpus=1
 
 # shellcheck source=SCRIPTDIR/../../fio-engine/test-lib.sh
 . "$(dirname "$0")/../../fio-engine/test-lib.sh"

@@ -7,8 +7,6 @@
 #~ timeout 900
 #~ soak
 set -u
-# shellcheck disable=SC2034 # for case_main
-all_cpus=1
 
 # shellcheck source=SCRIPTDIR/../../fio-engine/test-lib.sh
 . "$(dirname "$0")/../../fio-engine/test-lib.sh"
