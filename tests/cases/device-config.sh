@@ -29,7 +29,7 @@ many_queues()
 {
 	dev_up q65535 --queues 8 --set num_queues=65535
 	is "read" "$(read4k 0)" ok
-	is "hardware queues" "$(find "/sys/block/$disk/mq" -mindepth 1 -maxdepth 1 | wc -l)" "$(nproc)"
+	is "hardware queues" "$(find "/sys/block/$disk/mq" -mindepth 1 -maxdepth 1 | wc -l)" "$(nproc --all)"
 	dev_down
 }
 
