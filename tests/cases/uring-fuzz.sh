@@ -20,14 +20,6 @@ inside()
 	program fuzz fuzz-few-tags vdb
 }
 
-# Outside the first 32 MiB the image must be as empty as it was made.
-rest_is_empty()
-{
-	local size
-	size=$(stat -c %s "$work/$1")
-	works "$1-rest-of-the-image" cmp -n $((size - 33554432)) -i 33554432:0 "$work/$1" /dev/zero
-}
-
 host()
 {
 	truncate -s 256M "$work/many" "$work/few"

@@ -22,13 +22,6 @@ inside()
 	program guided guided-few-tags -t corpus vdb
 }
 
-rest_is_empty()
-{
-	local size
-	size=$(stat -c %s "$work/$1")
-	works "$1-rest-of-the-image" cmp -n $((size - 33554432)) -i 33554432:0 "$work/$1" /dev/zero
-}
-
 host()
 {
 	truncate -s 128M "$work/many" "$work/few"

@@ -56,6 +56,13 @@ image_holds()
 	fi
 }
 
+# rest_is_empty NAME: behind the fuzzers' window (ground.h) the image is as it was made.
+rest_is_empty()
+{
+	local window=$((32 * 1048576))
+	works "$1-rest-of-the-image" cmp -n $(($(stat -c %s "$work/$1") - window)) -i $window:0 "$work/$1" /dev/zero
+}
+
 # Host side, beside the guest: does what the guest's programs ask for in the
 # shared folder; the case's function do_it WORD does it.
 answer()
