@@ -727,6 +727,8 @@ static int virtblk_probe(struct virtio_device *vdev)
 	return 0;
 
 err_put_disk:
+	/* An interrupt may still be ending the last report of the zones. */
+	virtio_reset_device(vdev);
 	put_disk(vblk->disk);
 err_free_tags:
 	blk_mq_free_tag_set(&vblk->tag_set);
@@ -756,6 +758,8 @@ static void virtblk_remove(struct virtio_device *vdev)
 	virtblk_unquiesce(vblk);
 	virtblk_watch(vblk);
 	del_gendisk(disk);
+	/* For dispatchers that have yet to kick, though all is answered. */
+	synchronize_rcu();
 	cancel_delayed_work_sync(&vblk->silence);
 	blk_mq_free_tag_set(&vblk->tag_set);
 
