@@ -383,9 +383,14 @@ static void virtblk_update_capacity(struct virtblk *vblk, bool resize)
 
 static void virtblk_config_work(struct work_struct *work)
 {
-	struct virtblk *vblk = container_of(work, struct virtblk, config_work);
+	struct virtblk *vblk = container_of(to_delayed_work(work),
+					    struct virtblk, config_work);
 
-	mutex_lock(&vblk->vdev_mutex);
+	/* Who holds it may wait for an answer, and suspend waits for this. */
+	if (!mutex_trylock(&vblk->vdev_mutex)) {
+		queue_delayed_work(virtblk_wq, &vblk->config_work, HZ / 10);
+		return;
+	}
 	if (vblk->vdev)
 		virtblk_update_capacity(vblk, true);
 	mutex_unlock(&vblk->vdev_mutex);
@@ -395,7 +400,7 @@ static void virtblk_config_changed(struct virtio_device *vdev)
 {
 	struct virtblk *vblk = vdev->priv;
 
-	queue_work(virtblk_wq, &vblk->config_work);
+	queue_delayed_work(virtblk_wq, &vblk->config_work, 0);
 }
 
 /* ---- block device operations and sysfs ---- */
@@ -672,7 +677,7 @@ static struct virtblk *virtblk_alloc(struct virtio_device *vdev)
 	vblk->index = index;
 	vblk->vdev = vdev;
 	mutex_init(&vblk->vdev_mutex);
-	INIT_WORK(&vblk->config_work, virtblk_config_work);
+	INIT_DELAYED_WORK(&vblk->config_work, virtblk_config_work);
 	INIT_DELAYED_WORK(&vblk->silence, virtblk_silence_work);
 	return vblk;
 }
@@ -736,7 +741,7 @@ err_del_vqs:
 	virtio_reset_device(vdev);
 	virtblk_del_vqs(vblk);
 err_free:
-	cancel_work_sync(&vblk->config_work);
+	cancel_delayed_work_sync(&vblk->config_work);
 	virtblk_free(vblk);
 	return err;
 }
@@ -770,7 +775,7 @@ static void virtblk_remove(struct virtio_device *vdev)
 	mutex_unlock(&vblk->vdev_mutex);
 
 	/* No change of the configuration is heard of any more. */
-	cancel_work_sync(&vblk->config_work);
+	cancel_delayed_work_sync(&vblk->config_work);
 	/* Frees vblk, once the last descriptor is closed. */
 	put_disk(disk);
 }
@@ -787,6 +792,9 @@ static int virtblk_drain(struct virtblk *vblk)
 	struct request_queue *q = vblk->disk->queue;
 	int err = 0;
 
+	/* Nobody has brought it back: it is empty, and keeps what has come. */
+	if (vblk->quiesced)
+		return 0;
 	vblk->silent_since = jiffies;
 	blk_freeze_queue_start(q);
 	virtblk_reap_polled(vblk);
@@ -799,7 +807,7 @@ static int virtblk_drain(struct virtblk *vblk)
 		break;
 	}
 	/* Waits for dispatchers that have yet to kick, though all is answered. */
-	if (!err && !vblk->quiesced) {
+	if (!err) {
 		blk_mq_quiesce_queue(q);
 		vblk->quiesced = true;
 	}
@@ -819,10 +827,12 @@ static int __maybe_unused virtblk_freeze(struct virtio_device *vdev)
 	int err;
 
 	/* First: it may wait for one who waits for this disk's answer. */
-	cancel_work_sync(&vblk->config_work);
+	cancel_delayed_work_sync(&vblk->config_work);
 	err = virtblk_drain(vblk);
 	if (!err)
 		virtblk_stop(vblk);
+	else	/* No restore will look for a resize. */
+		queue_delayed_work(virtblk_wq, &vblk->config_work, 0);
 	return err;
 }
 
@@ -834,7 +844,7 @@ static int __maybe_unused virtblk_reset_prepare(struct virtio_device *vdev)
 {
 	struct virtblk *vblk = vdev->priv;
 
-	cancel_work_sync(&vblk->config_work);
+	cancel_delayed_work_sync(&vblk->config_work);
 	if (virtblk_drain(vblk)) {
 		virtblk_kill(vblk);
 		virtblk_drain(vblk);
@@ -855,7 +865,7 @@ static int __maybe_unused virtblk_restore(struct virtio_device *vdev)
 	virtblk_unquiesce(vblk);
 	/* A resize while suspended has told nobody. */
 	if (!err)
-		queue_work(virtblk_wq, &vblk->config_work);
+		queue_delayed_work(virtblk_wq, &vblk->config_work, 0);
 	return err;
 }
 

@@ -155,7 +155,7 @@ struct virtblk {
 	struct virtio_device	*vdev;
 	struct gendisk		*disk;
 	struct blk_mq_tag_set	tag_set;
-	struct work_struct	config_work;
+	struct delayed_work	config_work;
 
 	struct delayed_work	silence;
 	unsigned long		silent_since;

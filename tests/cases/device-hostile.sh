@@ -5,12 +5,15 @@
 # kernel log (the runner looks), removal in bounded time, every command ended.
 #~ timeout 600
 #~ waits
+#~ soak
 set -u
 all_cpus=1
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=../device/lib.sh
 . "$top/tests/device/lib.sh"
+# shellcheck source=../uring/lib.sh
+. "$top/tests/uring/lib.sh"
 
 # start_node ARGS...: node-cmd in the background; its result goes to /tmp/node.N
 jobs_started=()
@@ -89,6 +92,25 @@ never_answered()
 	[ $((SECONDS - t)) -ge 25 ] || is "removal" "$((SECONDS - t)) s" "30 s of patience"
 	ended 5
 	for t in 0 1 2 3; do is "command $t" "$(cat /tmp/node."$t")" "res=-19 status=0"; done
+}
+
+# A zone report is never answered, and holds what a change of the size waits for:
+# suspend is refused after 30 s all the same
+held_report_at_suspend()
+{
+	local report v t
+	dev_up held --size 64M --zoned hm
+	v=$(basename /sys/bus/vdpa/devices/"$name"/virtio*)
+	ctl 'rule type=zone_report hold'
+	blkzone report "/dev/$disk" >/dev/null & report=$!
+	ctl 'wait held=1 20' 'set capacity=131072'
+	t=$SECONDS
+	like "suspend" "$(insmod "$SUSPEND_MODULE" "device=$v" 2>&1)" "*esource busy"
+	[ $((SECONDS - t)) -le 45 ] || is "suspend" "$((SECONDS - t)) s" "30 s of patience"
+	ctl clear release
+	wait $report
+	is "report" "$?" 0
+	dev_down
 }
 
 # The answers come while the removal waits: they count
@@ -216,6 +238,11 @@ inside()
 	try answered-twice-block twice_block
 	try resize-under-load resize_under_load
 	node silent-until-removal never_answered
+	if [ -n "${SOAK:-}" ]; then
+		unless_stock held-report-at-suspend held_report_at_suspend "waits for ever"
+	else
+		skip held-report-at-suspend "takes 30 s; make soak runs it"
+	fi
 	node answered-during-removal answered_late
 	node answered-after-reset answered_after_reset
 	node reset-drops-held dropped_after_reset
@@ -228,7 +255,7 @@ host()
 {
 	need_tool vdpa iproute2
 	need_tool fio fio
-	guest --timeout 560 --append no_timer_check -- inside
+	guest --timeout 560 --append no_timer_check --env "SUSPEND_MODULE=$(suspend_module)" -- inside
 }
 
 case_main "$@"

@@ -58,15 +58,9 @@ status_after_reads()
 
 host()
 {
-	local module
 	truncate -s 256M "$work/slow"
-	# beside this kernel's driver
-	module=$(find "$top/build" -maxdepth 2 \( -path "*/${KERNEL:-6.12}/virtio_blk.ko" -o -path "*/${KERNEL:-6.12}[.-]*/virtio_blk.ko" \) |
-		sort -V | tail -n 1)
-	module=${module%/*}/suspend_one.ko
-	make -s -C "$top" "${module#"$top"/}" >/dev/null || module=
 	uring_guest --timeout $((380 + ${SOAK:-0} * 60)) --params poll_queues=1 --append slub_debug=FZPU \
-		--env "SUSPEND_MODULE=$module" \
+		--env "SUSPEND_MODULE=$(suspend_module)" \
 		--trace virtio_blk_handle_read --trace virtio_set_status \
 		--disk "raw:$work/slow,serial=scratch-slow,queues=2,iops=200" \
 		-- inside

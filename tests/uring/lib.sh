@@ -25,6 +25,16 @@ program()
 
 uring_guest() { guest --env "URING_OPTIONS=${URING_OPTIONS:-}" "$@"; }
 
+# Prints the module that suspends one device, built beside this kernel's driver.
+suspend_module()
+{
+	local module
+	module=$(find "$top/build" -maxdepth 2 \( -path "*/${KERNEL:-6.12}/virtio_blk.ko" -o -path "*/${KERNEL:-6.12}[.-]*/virtio_blk.ko" \) |
+		sort -V | tail -n 1)
+	module=${module%/*}/suspend_one.ko
+	make -s -C "$top" "${module#"$top"/}" >&2 && echo "$module"
+}
+
 huge_pages() { echo "$1" >/proc/sys/vm/nr_hugepages; }
 
 none_scheduler()
