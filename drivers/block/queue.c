@@ -203,8 +203,11 @@ static int virtblk_map_bios(struct request *req, struct virtblk_req *vbr)
 	} else if (nr > VIRTBLK_INLINE_SG) {
 		vbr->table.sgl = vbr->sg;
 		if (sg_alloc_table_chained(&vbr->table, nr, vbr->sg,
-					   VIRTBLK_INLINE_SG))
+					   VIRTBLK_INLINE_SG)) {
+			/* A part of the chain may be linked to, and gone. */
+			sg_init_table(vbr->sg, VIRTBLK_INLINE_SG);
 			return -ENOMEM;
+		}
 		vbr->data = vbr->table.sgl;
 		vbr->cleanup = VIRTBLK_CLEAN_CHAIN;
 	}
