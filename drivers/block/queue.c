@@ -327,6 +327,9 @@ static blk_status_t virtblk_add_failed(struct virtblk_vq *vq,
 	case -ENOMEM:
 		return BLK_STS_RESOURCE;
 	default:
+		/* What a packed ring says if memory can't be mapped, too. */
+		if (vq->vq && !virtqueue_is_broken(vq->vq))
+			return BLK_STS_RESOURCE;
 		return BLK_STS_OFFLINE;
 	}
 }
@@ -349,7 +352,7 @@ static blk_status_t virtblk_queue_rq(struct blk_mq_hw_ctx *hctx,
 	err = virtblk_add(vq, vbr);
 	if (unlikely(err))
 		status = virtblk_add_failed(vq, hctx, err);
-	/* On failure too: blk-mq won't call commit_rqs for what went before. */
+	/* On failure too: a full ring empties if the device knows of it. */
 	if (bd->last || err)
 		kick = virtblk_kick_prepare(vq);
 	spin_unlock_irq(&vq->lock);
