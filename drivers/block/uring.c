@@ -10,6 +10,7 @@
 #include <linux/ioprio.h>
 #include <linux/llist.h>
 #include <linux/module.h>
+#include <linux/nospec.h>
 #include <linux/pagemap.h>
 #include <linux/percpu.h>
 #include <linux/sched/signal.h>
@@ -220,9 +221,14 @@ static const struct virtblk_rule virtblk_raw_rules[] = {
 
 static const struct virtblk_rule *virtblk_find_rule(u32 type)
 {
-	if (likely(type < ARRAY_SIZE(virtblk_rules)) &&
-	    likely(virtblk_rules[type].len))
-		return &virtblk_rules[type];
+	if (likely(type < ARRAY_SIZE(virtblk_rules))) {
+		const struct virtblk_rule *rule =
+			&virtblk_rules[array_index_nospec(type,
+						ARRAY_SIZE(virtblk_rules))];
+
+		if (likely(rule->len))
+			return rule;
+	}
 	return &virtblk_raw_rules[type & VIRTIO_BLK_T_OUT];
 }
 
