@@ -688,6 +688,9 @@ static int virtblk_map_finish(const struct virtblk *vblk,
 
 	map->nr = map->nr_user;
 	if (virtblk_copies(cmd) || !virtblk_map_aligned(vblk, map)) {
+		/* A copy has a piece a page: none is made in vain. */
+		if (DIV_ROUND_UP(map->len, PAGE_SIZE) > vblk->lim.max_segments)
+			return -EINVAL;
 		err = virtblk_bounce(map);
 		if (err)
 			return err;
