@@ -1531,6 +1531,9 @@ static int virtblk_uring_iopoll(struct io_uring_cmd *ioucmd,
 	/* Not in @iob, where nobody would know any more which ring polled. */
 	if (own.complete)
 		virtblk_end_batch(&own, ring);
+	/* Who polls may keep this CPU from the work that would do it. */
+	if (unlikely(!llist_empty(&virtblk_later)))
+		virtblk_later_work(NULL);
 	return found;
 }
 
