@@ -135,9 +135,19 @@ static void virtblk_del_vqs(struct virtblk *vblk)
 		vblk->vdev->config->del_vqs(vblk->vdev);
 }
 
+/* Entries of the smallest ring */
+static unsigned int virtblk_ring_size(struct virtblk *vblk)
+{
+	unsigned int i, size = UINT_MAX;
+
+	for (i = 0; i < vblk->num_vqs; i++)
+		size = min(size, virtqueue_get_vring_size(vblk->vqs[i].vq));
+	return size;
+}
+
 static unsigned int virtblk_queue_depth(struct virtblk *vblk)
 {
-	unsigned int free = vblk->vqs[0].vq->num_free;
+	unsigned int free = virtblk_ring_size(vblk);
 
 	if (queue_depth)
 		return queue_depth;
@@ -170,7 +180,7 @@ static int virtblk_read_segments(struct virtblk *vblk, struct queue_limits *lim)
 	 * A direct chain of header, data and status must fit into the ring,
 	 * else the request could never be sent (virtio 1.2, 2.7.5.3.1).
 	 */
-	ring = virtqueue_get_vring_size(vblk->vqs[0].vq);
+	ring = virtblk_ring_size(vblk);
 	if (!virtio_has_feature(vdev, VIRTIO_RING_F_INDIRECT_DESC)) {
 		if (ring < 3) {
 			dev_err(&vdev->dev, "a ring of %u entries holds no request\n",
