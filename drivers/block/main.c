@@ -313,7 +313,7 @@ static void virtblk_set_range_limits(struct virtblk *vblk,
 		lim->discard_granularity = alignment << SECTOR_SHIFT;
 	else
 		lim->discard_granularity = lim->logical_block_size;
-	if (!vblk->discard.max_seg)
+	if (vblk->discard.max_sectors && !vblk->discard.max_seg)
 		vblk->discard.max_seg = lim->max_discard_segments;
 }
 
