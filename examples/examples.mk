@@ -11,8 +11,7 @@ EXAMPLES_DEPS	:= include/virtblk_uring_helpers.h include/uapi/linux/virtio_blk_u
 #: make examples       the programs of examples/, in build/examples/
 examples: $(EXAMPLES:%=$(EXAMPLES_O)/%) $(EXAMPLES_O)/check-header-c++ $(EXAMPLES_O)/m32
 tools: examples
-check: examples
-.PHONY: examples tools check
+.PHONY: examples tools
 
 $(patsubst %,$(EXAMPLES_O)/%,$(filter-out readme,$(EXAMPLES))): $(EXAMPLES_O)/%: examples/%.c $(EXAMPLES_DEPS)
 	@mkdir -p $(@D)

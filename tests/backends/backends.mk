@@ -17,10 +17,9 @@ $(BACKENDS_O)/ublk: tests/backends/ublk.c VERSION
 	$(CC) $(CFLAGS) $(WARN) -DVERSION='"$(shell cat VERSION)"' -o $@ $< -luring -lpthread
 
 backends-tools: $(BACKENDS)
-check: backends-tools
 
 #: make backends       one client on every back end: what works, counts per I/O, times (BACKENDS_ARGS=…)
 backends: module backends-tools bench-tools uring-tests vhost-tests
 	tests/backends/matrix $(BACKENDS_ARGS)
 
-.PHONY: backends backends-tools check
+.PHONY: backends backends-tools

@@ -8,8 +8,6 @@ DEVICE_CFLAGS = $(CFLAGS) $(WARN) -DVERSION='"$(shell cat VERSION)"'
 
 #: make device         tests' programmable virtio-blk device
 device: $(DEVICE_TOOLS)
-tools: $(DEVICE_TOOLS)
-check: device
 
 $(O)/tests/device/vblk-device: $(VBLK_DEVICE_SRC) tests/device/device.h VERSION
 	@mkdir -p $(@D)
@@ -19,4 +17,4 @@ $(O)/tests/device/node-cmd: tests/device/node/node-cmd.c include/uapi/linux/virt
 	@mkdir -p $(@D)
 	$(CC) $(DEVICE_CFLAGS) -Iinclude/uapi -o $@ $< -luring
 
-.PHONY: device tools check
+.PHONY: device

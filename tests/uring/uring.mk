@@ -8,8 +8,7 @@ URING_DEPS	:= $(wildcard tests/uring/*.h) include/uapi/linux/virtio_blk_uring.h
 
 #: make uring-tests    the C tests of /dev/vdXc0, run in guests by make check
 uring-tests: $(URING_PROGS:%=$(URING_O)/%) $(URING_O)/pattern
-check: uring-tests
-.PHONY: uring-tests check
+.PHONY: uring-tests
 
 $(URING_O)/%.o: tests/uring/%.c $(URING_DEPS)
 	@mkdir -p $(@D)

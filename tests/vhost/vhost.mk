@@ -11,8 +11,7 @@ vhost-tests: $(VHOST_PROGS:%=$(VHOST_TESTS_O)/%) $(VHOST_TESTS_O)/bridge
 vhost-figures:
 	tests/vhost/figures
 
-check: vhost-tests
-.PHONY: vhost-tests vhost-figures check
+.PHONY: vhost-tests vhost-figures
 
 $(VHOST_TESTS_O)/driver.o: tests/vhost/driver.c $(VHOST_DEPS)
 	@mkdir -p $(@D)
