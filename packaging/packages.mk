@@ -27,8 +27,9 @@ dkms-remove:
 	rm -rf $(dkms-src)
 
 #: make deb            Debian packages in build/deb: -dkms, -utils, -dev; looked over by lintian if it is there
-deb: fio
+deb:
 	tests/vm/need +deb
+	$(MAKE) fio
 	rm -rf $(O)/deb
 	mkdir -p $(O)/deb/$(deb-name)/build/fio
 	tar -c --exclude=./build --exclude=./.git . | tar -x -C $(O)/deb/$(deb-name)
