@@ -44,6 +44,21 @@ by_block()
 	dev_down
 }
 
+# The block layer makes one request of discards that don't touch: a range each.
+joined_by_block()
+{
+	dev_up join "${erasing[@]}"
+	pattern
+	is "status" "$("$device_bin/discards" "/dev/$disk" 8:8 24:4 1000:16 2>&1)" ""
+	is "ranges" "$(of discard ranges)" "[[8,8,0],[24,4,0],[1000,16,0]]"
+	is "requests" "$(requests discard)" 1
+	is "first" "$(bytes 8 2)" 0000
+	is "between" "$(bytes 16 2)" abab
+	is "second" "$(bytes 24 2)" 0000
+	is "behind" "$(bytes 28 2)" abab
+	dev_down
+}
+
 secure_erase_by_block()
 {
 	dev_up sec "${erasing[@]}"
@@ -113,6 +128,7 @@ inside()
 {
 	vduse_ready
 	try V36-directions-block by_block
+	try ranges-of-a-joined-discard joined_by_block
 	unless_stock V36-secure-erase-block secure_erase_by_block "lets the device write over the ranges"
 	node V36-directions-node by_node
 	node several-ranges several_ranges
