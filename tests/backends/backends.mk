@@ -20,6 +20,8 @@ backends-tools: $(BACKENDS)
 
 #: make backends       one client on every back end: what works, counts per I/O, times (BACKENDS_ARGS=…)
 backends: module backends-tools bench-tools uring-tests vhost-tests
+	tests/vm/need +vm strace iproute2
+	-$(MAKE) --no-print-directory vhost-module
 	tests/backends/matrix $(BACKENDS_ARGS)
 
 .PHONY: backends backends-tools

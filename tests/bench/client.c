@@ -44,7 +44,7 @@ static struct {
 	const char *file;
 	unsigned int depth, batch, size, vec, threads;
 	unsigned long ios, warmup;
-	bool fixed, write, poll, defer, huge, plain_file, submit_only;
+	bool fixed, write, mixed, poll, defer, huge, plain_file, submit_only;
 } opt = {
 	.path = BLOCK, .depth = 32, .batch = 8, .size = 4096, .threads = 1,
 	.ios = 20000, .warmup = 2000,
@@ -121,19 +121,26 @@ static void set_vec(struct slot *s)
 	}
 }
 
+/* Of the I/O whose place was taken last */
+static bool is_write(const struct worker *w)
+{
+	return opt.write && (!opt.mixed || w->random >> 63);
+}
+
 static void prep_block(struct worker *w, struct io_uring_sqe *sqe,
 		       unsigned int i, uint64_t pos)
 {
 	struct slot *s = &w->slots[i];
 	int fd = opt.plain_file ? dev_fd : 0;
+	bool out = is_write(w);
 
 	if (opt.vec)
-		io_uring_prep_rw(opt.write ? IORING_OP_WRITEV : IORING_OP_READV,
+		io_uring_prep_rw(out ? IORING_OP_WRITEV : IORING_OP_READV,
 				 sqe, fd, s->vec, opt.vec, pos);
 	else
-		io_uring_prep_rw(opt.fixed ? opt.write ? IORING_OP_WRITE_FIXED :
+		io_uring_prep_rw(opt.fixed ? out ? IORING_OP_WRITE_FIXED :
 							 IORING_OP_READ_FIXED :
-				 opt.write ? IORING_OP_WRITE : IORING_OP_READ,
+				 out ? IORING_OP_WRITE : IORING_OP_READ,
 				 sqe, fd, s->buf, opt.size, pos);
 	sqe->buf_index = opt.fixed ? i : 0;
 }
@@ -148,7 +155,7 @@ static void prep_pt(struct worker *w, struct io_uring_sqe *sqe,
 	sqe->opcode = IORING_OP_URING_CMD;
 	sqe->fd = opt.plain_file ? dev_fd : 0;
 	sqe->cmd_op = opt.vec ? VIRTBLK_URING_CMD_IO_VEC : VIRTBLK_URING_CMD_IO;
-	cmd->type = opt.write ? VIRTIO_BLK_T_OUT : VIRTIO_BLK_T_IN;
+	cmd->type = is_write(w) ? VIRTIO_BLK_T_OUT : VIRTIO_BLK_T_IN;
 	cmd->sector = pos / 512;
 	cmd->data = opt.vec ? (uintptr_t)s->vec : (uintptr_t)s->buf;
 	cmd->data_len = opt.vec ? opt.vec : opt.size;
@@ -171,7 +178,7 @@ static void prep_pt64(struct worker *w, struct io_uring_sqe *sqe,
 				VIRTBLK_URING_CMD_IO64;
 	sqe->addr = opt.vec ? (uintptr_t)s->vec : (uintptr_t)s->buf;
 	sqe->len = opt.vec ? opt.vec : opt.size;
-	cmd->type = opt.write ? VIRTIO_BLK_T_OUT : VIRTIO_BLK_T_IN;
+	cmd->type = is_write(w) ? VIRTIO_BLK_T_OUT : VIRTIO_BLK_T_IN;
 	cmd->sector = pos / 512;
 	if (opt.fixed) {
 		sqe->uring_cmd_flags = IORING_URING_CMD_FIXED;
@@ -484,6 +491,7 @@ static void usage(void)
 	     "  --ios N       counted I/Os (20000)      --warmup N   before them (2000)\n"
 	     "  --size BYTES  of an I/O (4096)          --vec N      in so many iovecs\n"
 	     "  --threads N   each with a ring (1)      --write      instead of reads\n"
+	     "  --mixed       half of them writes\n"
 	     "  --fixed       registered buffers        --huge       buffers of huge pages\n"
 	     "  --plain-file  no registered file        --poll       IORING_SETUP_IOPOLL\n"
 	     "  --defer       IORING_SETUP_DEFER_TASKRUN\n"
@@ -511,7 +519,7 @@ static unsigned long number(const char *text)
 
 static void parse(int argc, char **argv)
 {
-	enum { WRITE = 1, FIXED, POLL, DEFER, HUGE, PLAIN, SUBMIT };
+	enum { WRITE = 1, FIXED, POLL, DEFER, HUGE, PLAIN, SUBMIT, MIXED };
 	static const struct option options[] = {
 		{ "path", 1, NULL, 'p' },	{ "file", 1, NULL, 'f' },
 		{ "depth", 1, NULL, 'd' },	{ "batch", 1, NULL, 'b' },
@@ -521,7 +529,7 @@ static void parse(int argc, char **argv)
 		{ "fixed", 0, NULL, FIXED },	{ "poll", 0, NULL, POLL },
 		{ "defer", 0, NULL, DEFER },	{ "huge", 0, NULL, HUGE },
 		{ "plain-file", 0, NULL, PLAIN }, { "submit-only", 0, NULL, SUBMIT },
-		{ "help", 0, NULL, 'h' },	{ }
+		{ "mixed", 0, NULL, MIXED },	{ "help", 0, NULL, 'h' },	{ }
 	};
 
 	for (;;) {
@@ -536,6 +544,7 @@ static void parse(int argc, char **argv)
 		case 'w': opt.warmup = number(optarg); break;
 		case 't': opt.threads = number(optarg); break;
 		case WRITE: opt.write = true; break;
+		case MIXED: opt.mixed = opt.write = true; break;
 		case FIXED: opt.fixed = true; break;
 		case POLL: opt.poll = true; break;
 		case DEFER: opt.defer = true; break;
