@@ -7,9 +7,6 @@
 # fio-whole", Debian's newest patched ("newest"). FIOS names others to try: "own" is
 # the distribution's version patched.
 
-# shellcheck disable=SC2034 # tests/cases/lib.sh: threads and pollers want their CPUs
-all_cpus=1
-
 # shellcheck source=SCRIPTDIR/../tests/cases/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../tests/cases/lib.sh"
 # shellcheck source=SCRIPTDIR/../t/probe.sh

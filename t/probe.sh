@@ -26,6 +26,15 @@ probe_on()
 	return $rc
 }
 
+# For long runs, whose commands would push everything else out of the trace.
+probe_off()
+{
+	local event
+	for event in kprobes/vblk syscalls/sys_enter_io_uring_enter io_uring/io_uring_submit_{req,sqe}; do
+		[ ! -e $tracing/events/$event ] || echo 0 >$tracing/events/$event/enable
+	done
+}
+
 probe_trace=$tracing/trace
 probe_clear() { echo >$tracing/trace; probe_trace=$tracing/trace; }
 

@@ -5,9 +5,6 @@
 # itself once more in the guest, as `SCRIPT guest`; $self is its path.
 # shellcheck disable=SC2034,SC2154 # used by, and set by, the scripts
 
-# shellcheck disable=SC2034 # tests/cases/lib.sh: threads and pollers want their CPUs
-all_cpus=1
-
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd) || exit 1
 cd "$top" || exit 1
 tool=$top/build/t/io_uring-vblk

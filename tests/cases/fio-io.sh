@@ -196,8 +196,9 @@ ways_at_the_ring() {
 	probe_enters > /tmp/enters
 	check "rw-iodepth_batch-handed-over-$fio" \
 		"$(cut -d ' ' -f 1 /tmp/enters | sort -n | tail -n 1)" 8
+	# fewer, where some had come before it waited; one is what it waits for without
 	check "rw-iodepth_batch_complete_min-waited-for-$fio" \
-		"$(awk '$2 == 4 { print $2; exit }' /tmp/enters)" 4
+		"$(awk '$2 > m { m = $2 } END { print m >= 2 && m <= 4 }' /tmp/enters)" 1
 }
 
 # Works or is refused, as the driver says

@@ -5,6 +5,8 @@
 # kind of verification by passthrough.
 #~ timeout 900
 set -u
+# shellcheck disable=SC2034 # tests/cases/lib.sh: threads and pollers want their CPUs
+all_cpus=1
 
 # shellcheck source=SCRIPTDIR/../../fio-engine/test-lib.sh
 . "$(dirname "$0")/../../fio-engine/test-lib.sh"

@@ -4,6 +4,8 @@
 # hipri: polled completions, with the data checked, and no interrupt used
 #~ timeout 900
 set -u
+# shellcheck disable=SC2034 # tests/cases/lib.sh: threads and pollers want their CPUs
+all_cpus=1
 
 # shellcheck source=SCRIPTDIR/../../fio-engine/test-lib.sh
 . "$(dirname "$0")/../../fio-engine/test-lib.sh"

@@ -7,6 +7,8 @@
 #~ timeout 900
 #~ soak
 set -u
+# shellcheck disable=SC2034 # tests/cases/lib.sh: threads and pollers want their CPUs
+all_cpus=1
 
 # shellcheck source=SCRIPTDIR/../../fio-engine/test-lib.sh
 . "$(dirname "$0")/../../fio-engine/test-lib.sh"

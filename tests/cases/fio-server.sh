@@ -17,12 +17,13 @@ host() {
 	local server
 	fio_host
 	truncate -s 16M "$share/data"
-	fio_guest --disk "raw:$share/data" --qemu "$(net server=on)" \
+	# Two guests at a time, and neither needs more than one of the machine's CPUs.
+	fio_guest --smp 1 --disk "raw:$share/data" --qemu "$(net server=on)" \
 		-- inside_server &
 	server=$!
 	VM_SCRATCH=$share
 	if await_signal listening 300; then
-		with_stock fio_guest --disk null:1M \
+		with_stock fio_guest --smp 1 --disk null:1M \
 			--qemu "$(net server=off)" -- inside_client
 	else
 		fail server "no server" "one that listens"

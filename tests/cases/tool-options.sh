@@ -209,7 +209,7 @@ at_the_driver()
 	probe_clear
 	run "$tool" -u1 -p0 --rate 100 --ios 50 -d4 $n
 	between tool-rate-one-each-10-ms "$(grep ' vblk: ' $tracing/trace | sed -E 's/.* ([0-9.]+): vblk:.*/\1/' |
-		awk 'NR == 1 { a = $1 } { b = $1 } END { print (b - a) / (NR - 1) * 1000 }')" 9.9 12
+		awk 'NR == 1 { a = $1 } { b = $1 } END { print (b - a) / (NR - 1) * 1000 }')" 9.5 12
 	without_a_ring
 }
 
@@ -409,11 +409,12 @@ mixed_ops()
 compare()
 {
 	local b0 b1
-	b0=$(awk '$3 == "vda" { print $4 }' /proc/diskstats)
+	b0=$(awk '$3 == "vde" { print $4 }' /proc/diskstats)
+	probe_off	# as the slow disk does, it keeps what is looked through small
 	echo >$tracing/trace
 	mark
-	run "$tool" --compare -p0 -d8 -s4 -c4 --repeats 2 -r 0.3 --json /dev/vdac0
-	b1=$(awk '$3 == "vda" { print $4 }' /proc/diskstats)
+	run "$tool" --compare -p0 -d8 -s4 -c4 --repeats 2 -r 0.5 --json /dev/vdec0
+	b1=$(awk '$3 == "vde" { print $4 }' /proc/diskstats)
 	equal tool-compare-by-turns "$(sed -nE 's/.*io_uring_create:.* flags (0x)?([0-9a-f]+).*/0x\2/p' $tracing/trace |
 		while read -r flags; do echo $((flags >> 10 & 1)); done | tr -d '\n')" 0110
 	equal tool-compare-json "$status $(values n ok)" "0 2 true"
@@ -428,6 +429,8 @@ compare()
 
 guest()
 {
+	# As tests/cases/lib.sh has it: a shell on one CPU costs half
+	taskset -pc 0 $$ >/dev/null
 	probe_on || fail tool-probe "no kprobe at the driver" "one"
 	unprivileged
 	if (vduse_ready) >/dev/null 2>&1; then
