@@ -1,0 +1,117 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What people's tools see of a disk is the same under the in-tree driver and under
+# ours with its char node and udev rule: lsblk, blkid, udev's own database, LVM,
+# multipath, growpart, udisks. Case V26.
+#~ timeout 900
+# shellcheck source=tests/cases/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# NAME COMMAND…: what it says goes to a file of that name, for the host to compare.
+saw()
+{
+	local name=$1
+	shift
+	"$@" >"$VM_SCRATCH/$DRIVER/$name" 2>&1
+	echo "status $?" >>"$VM_SCRATCH/$DRIVER/$name"
+}
+
+# The properties of the disk and its partitions, but not when they turned up.
+udev_database()
+{
+	local node
+	for node in /dev/vda /dev/vda?; do
+		udevadm info --query=property "$node" | grep -v '^USEC_INITIALIZED='
+	done
+	find /dev/disk -type l -printf '%p %l\n' | grep -v -- '-c0 ' | sort
+}
+
+lvm()
+{
+	local -a how=(--config 'devices/use_devicesfile=0 activation { udev_sync=0 udev_rules=0 } backup { backup=0 archive=0 }')
+	pvcreate -q "${how[@]}" --uuid 000000-0000-0000-0000-0000-0000-000000 --norestorefile /dev/vdb &&
+		vgcreate -q "${how[@]}" scratch /dev/vdb &&
+		lvcreate -q "${how[@]}" -y -Wn -L 16M -n volume scratch &&
+		pvs "${how[@]}" --segments -o pv_name,pv_size,pv_uuid,vg_name,lv_name /dev/vdb
+	vgchange -q "${how[@]}" -an scratch
+}
+
+# Without the times.
+multipath_words() { multipath -v3 -d 2>&1 | sed 's/^[0-9.]* | //; s/^[A-Z][a-z]* [0-9]* [0-9:]* | //'; }
+
+grow()
+{
+	growpart /dev/vda 2
+	cat /sys/block/vda/vda2/size
+	growpart /dev/vda 2
+}
+
+# The drives and block devices as udisks has them.
+udisks()
+{
+	mkdir -p /run/dbus /run/udisks2
+	dbus-daemon --system --fork || return
+	/usr/libexec/udisks2/udisksd --no-debug >/run/udisksd.log 2>&1 &
+	await 60 udisksctl status || { cat /run/udisksd.log; return 1; }
+	udisksctl status
+	udisksctl dump | grep -vE 'TimeDetected|TimeMediaDetected|SortKey'
+	kill $!
+}
+
+inside()
+{
+	mkdir -p /run/udev/rules.d "$VM_SCRATCH/$DRIVER"
+	cp "$top/packaging/60-virtio-blk-uring.rules" /run/udev/rules.d/
+	udevadm control --reload
+	udevadm trigger --action=add
+	udevadm settle
+	saw lsblk lsblk --json --output-all /dev/vda /dev/vdb
+	saw blkid blkid -o export -p /dev/vda /dev/vda1 /dev/vdb
+	saw udev udev_database
+	modprobe -q dm-multipath
+	saw multipath multipath_words
+	saw multipath-path multipath -c /dev/vda
+	saw udisks udisks
+	saw LVM lvm
+	saw growpart grow
+	saw lsblk-afterwards lsblk --output NAME,SIZE,TYPE,FSTYPE,PTTYPE,SERIAL /dev/vda /dev/vdb
+}
+
+# FILE PATTERN: the file shows that the tool did its work: two equal failures prove nothing.
+shows()
+{
+	grep -q "$2" "$work/share/stock/$1" ||
+		fail "$1-at-work" "$(cat "$work/share/stock/$1")" "a line with $2"
+}
+
+host()
+{
+	local image name
+	for name in lvm2:lvm udisks2:udisksctl multipath-tools:multipath cloud-guest-utils:growpart dbus-daemon:dbus-daemon; do
+		need_tool "${name#*:}" "${name%:*}"
+	done
+	image=$(tmpimg disk 256M)
+	printf 'label: gpt\nlabel-id: 01234567-89ab-cdef-0123-456789abcdef\n%s\n%s\n' \
+		'start=2048, size=65536, uuid=01234567-89ab-cdef-0123-000000000001, name=one' \
+		'start=67584, size=65536, uuid=01234567-89ab-cdef-0123-000000000002, name=two' |
+		sfdisk -q "$image" || exit 1
+	mke2fs -q -t ext4 -L label -U 01234567-89ab-cdef-0123-000000000003 -E offset=1048576 "$image" 32M || exit 1
+	for DRIVER in stock ours; do
+		cp --sparse=always "$image" "$work/disk-$DRIVER"
+		guest --udev --disk "raw:$work/disk-$DRIVER,serial=tools" --disk "raw:$(tmpimg "other-$DRIVER" 64M),serial=other" -- inside
+	done
+	shows lsblk vda1
+	shows blkid UUID=01234567-89ab-cdef-0123-000000000003
+	shows udev /dev/disk/by-id/virtio-tools-part1
+	shows multipath 'vda'
+	shows multipath-path vda
+	shows udisks virtio
+	shows LVM volume
+	shows growpart ^CHANGED
+	for name in lsblk blkid udev multipath multipath-path udisks LVM growpart lsblk-afterwards; do
+		check "V26-$name-as-in-tree" "$(diff "$work/share/stock/$name" "$work/share/ours/$name")" ''
+	done
+}
+
+case_main "$@"
