@@ -36,7 +36,7 @@ static const char help_text[] =
 "  -r S   seconds to run [until SIGINT] -R B   random offsets [1]\n"
 "  -V B   vectored I/O [0]              -X B   registered ring descriptor [1]\n"
 "  -u B   passthrough [0]               -P B   run on the disk's NUMA node [0]\n"
-"  -H F   buffers in this hugetlbfs file\n"
+"  -H F   buffers in this hugetlbfs file  -D 0  t/io_uring's, without effect\n"
 "  -S B   preadv2, no ring [0]          -a B   legacy aio, no ring [0]\n"
 "\n"
 "What is done:\n"

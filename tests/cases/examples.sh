@@ -145,7 +145,7 @@ header()
 		esac
 	done
 	out=$(cat "$bin/m32")
-	if [ "$out" = compiles ]; then pass header-m32; else skip header-m32 "$out"; fi
+	if [ "$out" = compiles ]; then pass U13-header-m32; else skip U13-header-m32 "$out"; fi
 }
 
 host()
@@ -159,9 +159,9 @@ host()
 	guest --params poll_queues=1 --append no_timer_check --disk "raw:$work/a.img,queues=3" \
 		--disk "raw:$work/b.img,queues=1" -- inside
 	dd if="$work/a.img" of="$work/block" bs=512 skip=4097 count=1 status=none
-	works readme-liburing cmp -n 4096 "$work/a.img" "$work/share/readme"
+	works U13-readme-liburing cmp -n 4096 "$work/a.img" "$work/share/readme"
 	check readme-liburing-bytes "$(stat -c %s "$work/share/readme")" 4096
-	works read-block cmp "$work/block" "$work/share/block"
+	works U13-read-block cmp "$work/block" "$work/share/block"
 	works copy-polled cmp "$work/a.img" "$work/share/polled.img"
 	works copy-unpolled cmp "$work/b.img" "$work/share/irq.img"
 	if command -v groff >/dev/null; then

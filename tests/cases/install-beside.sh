@@ -45,16 +45,16 @@ handed_over()
 	local dev
 	dev=$(device vdb)
 	by_hand virtio_blk/unbind "$dev"
-	works bind-by-hand by_hand virtblk_uring/bind "$dev"
-	check names "$(disks) $(ls /sys/class/vblk-uring)" "vda vua vuac0"
+	works U07-bind-by-hand by_hand virtblk_uring/bind "$dev"
+	check U07-names "$(disks) $(ls /sys/class/vblk-uring)" "vda vua vuac0"
 	check majors-apart "$(cut -d: -f1 /sys/block/vda/dev /sys/block/vua/dev | sort -u | wc -l)" 2
 	check data-block "$(sum /dev/vua)" "$(sum "$VM_SCRATCH/data")"
-	works data-passthrough passthrough /dev/vuac0
+	works U07-data-passthrough passthrough /dev/vuac0
 	check counted "$(cut -d' ' -f1 /sys/class/vblk-uring/vuac0/stat)" 8
 	works unbind-by-hand by_hand virtblk_uring/unbind "$dev"
 	check both-gone "$(ls /dev/vua /dev/vuac0 2>/dev/null)" ""
 	by_hand virtio_blk/bind "$dev"
-	check back-in-tree "$(disks)" "vda vdb"
+	check U07-back-in-tree "$(disks)" "vda vdb"
 }
 
 prefixes()

@@ -18,8 +18,8 @@ inside()
 	echo 1 >/sys/module/module/parameters/sig_enforce
 	says "$VM_SCRATCH/unsigned.ko" >/run/unsigned
 	says "$VM_SCRATCH/signed.ko" >/run/signed
-	works unsigned-refused grep -q 'Key was rejected by service' /run/unsigned
-	works unsigned-log grep -q 'Loading of unsigned module is rejected' /run/unsigned
+	works U11-unsigned-refused grep -q 'Key was rejected by service' /run/unsigned
+	works U11-unsigned-log grep -q 'Loading of unsigned module is rejected' /run/unsigned
 	works unknown-key-refused grep -q 'Key was rejected by service' /run/signed
 	works unknown-key-log grep -q 'Loading of module with unavailable key is rejected' /run/signed
 	refused nothing-loaded test -e /sys/module/virtio_blk
@@ -87,7 +87,7 @@ enrolled()
 		-kernel "$work/vmlinux" -initrd "$work/initramfs.cpio" -serial "file:$work/console" \
 		-append "console=ttyS0 loglevel=7 panic=-1 no_timer_check module.sig_enforce=1"
 	said=$(sed -n 's/\r$//; s/.*said: //p' "$work/console" | paste -sd,)
-	check enrolled-loads-alone "$said" "unsigned is refused,signed is refused,enrolled loads"
+	check U11-enrolled-loads-alone "$said" "unsigned is refused,signed is refused,enrolled loads"
 	works enrolled-log grep -q 'Loading of unsigned module is rejected' "$work/console"
 }
 
@@ -108,7 +108,7 @@ host()
 	check key-is-private "$(stat -c %a "$work/build/sign")" 700
 	check signer "$(signer "$work/build/$rel/virtio_blk.ko")" "virtblk-uring module signing key"
 	cp "$work/build/$rel/virtio_blk.ko" "$work/share/signed.ko"
-	works sign-again-says-what-to-enrol grep -q "mokutil --import $work/build/sign/virtblk-uring.der" <<<"$(mk)"
+	works U11-sign-again-says-what-to-enrol grep -q "mokutil --import $work/build/sign/virtblk-uring.der" <<<"$(mk)"
 	check one-signature-only "$(stat -c %s "$work/build/$rel/virtio_blk.ko")" "$(stat -c %s "$work/share/signed.ko")"
 	openssl req -new -x509 -newkey rsa:2048 -nodes -subj "/CN=own key/" -outform DER \
 		-keyout "$work/own.key" -out "$work/own.der" 2>/dev/null

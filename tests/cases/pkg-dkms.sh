@@ -148,8 +148,8 @@ boot()
 		-serial "file:$work/console" -serial "file:$work/said" \
 		-drive "file=$work/disk,format=raw,if=none,id=root" -device virtio-blk-pci,drive=root,serial=the-root
 	tail -n 5 "$work/console" >&2
-	check "$name-root-on-virtio-blk" "$(sed -n 's/^root //p' "$work/said")" /dev/vda
-	check "$name-driver" "$(sed -n 's/^version //p' "$work/said")" "$wanted"
+	check "U08-$name-root-on-virtio-blk" "$(sed -n 's/^root //p' "$work/said")" /dev/vda
+	check "U08-$name-driver" "$(sed -n 's/^version //p' "$work/said")" "$wanted"
 	works "$name-disk-writes" grep -q '^writes work' "$work/said"
 	[ -n "$wanted" ] || return
 	check "$name-node-mode" "$(sed -n 's/^node //p' "$work/said")" "root:disk 660"

@@ -34,7 +34,7 @@ refusal()
 	local out
 	out=$(module "$2")
 	check "$1-two-lines" "$(grep -vc '^make' <<<"$out") of $(grep -c . <<<"$out")" "1 of 2"
-	works "$1-in-words" grep -q -- "$3" <<<"$out"
+	works "U09-$1-in-words" grep -q -- "$3" <<<"$out"
 }
 
 # The installed headers, by links, but for one line of the configuration.
@@ -59,7 +59,7 @@ from_kbuild()
 	cp -r "$top/include" "$top/VERSION" "$work/src"
 	cp -r "$top/drivers/block" "$work/src/drivers"
 	out=$(make -C "$work/without" M="$work/src/drivers/block" modules 2>&1)
-	works kbuild-refuses-in-words grep -q 'configured without CONFIG_IO_URING' <<<"$out"
+	works U09-kbuild-refuses-in-words grep -q 'configured without CONFIG_IO_URING' <<<"$out"
 	check kbuild-compiles-nothing "$(find "$work/src" -name '*.o' | wc -l)" 0
 }
 
@@ -68,8 +68,8 @@ host()
 	local all=(BLOCK=y VIRTIO=m IO_URING=y SG_POOL=y) oldest newest
 	read -r oldest newest < <("$range" --range)
 	works range-is-told test -n "$newest"
-	works oldest-taken "$range" "$(build_tree "$oldest.0" "${all[@]}")"
-	works newest-taken "$range" "$(build_tree "$newest.99-custom" "${all[@]}")"
+	works U09-oldest-taken "$range" "$(build_tree "$oldest.0" "${all[@]}")"
+	works U09-newest-taken "$range" "$(build_tree "$newest.99-custom" "${all[@]}")"
 	refusal old "$(build_tree 5.10.0-40-amd64 "${all[@]}")" "Linux 5.10.0-40-amd64: it needs Linux $oldest to $newest"
 	refusal new "$(build_tree 99.1.0 "${all[@]}")" 'UNTRIED=1'
 	works new-by-wish env UNTRIED=1 "$range" "$work/99.1.0"
