@@ -44,8 +44,8 @@
  *
  * _IO and _IO_VEC need a 128-byte SQE (IORING_SETUP_SQE128, or
  * IORING_OP_URING_CMD128 in a mixed ring), else -EOPNOTSUPP. _IO64 and
- * _IO64_VEC work with SQEs of any size on Linux 6.12 and newer; elsewhere
- * -EOPNOTSUPP (VIRTBLK_IOCTL_INFO tells, see VIRTBLK_URING_F_IO64).
+ * _IO64_VEC work with SQEs of any size on Linux 6.12 and newer; where
+ * VIRTBLK_IOCTL_INFO doesn't say VIRTBLK_URING_F_IO64: -EOPNOTSUPP.
  * Any other number: -ENOTTY.
  */
 #define VIRTBLK_URING_CMD_IO		1	/* one buffer */
@@ -148,7 +148,7 @@ VIRTBLK_URING_ASSERT(__builtin_offsetof(struct virtblk_uring_cmd64, flag) == 14)
  *  -EINVAL	ZONE_INVALID_CMD, ZONE_UNALIGNED_WP; with big_cqe[0] 0: a field
  *		breaks a rule above or a limit of VIRTBLK_IOCTL_INFO
  *  -ETOOMANYREFS, -EOVERFLOW	ZONE_OPEN_RESOURCE, ZONE_ACTIVE_RESOURCE
- *  -EACCES, -EPERM, -EROFS, -EFAULT, -ENOMEM, -ENOTTY	as usual
+ *  -EACCES, -EPERM, -EROFS, -EFAULT, -ENOMEM, -EINTR, -ENOTTY	as usual
  *  -ENODEV	the disk is gone; if it was sent, it may or may not be done
  */
 #define VIRTBLK_URING_S_UNWRITTEN	0xff
@@ -193,14 +193,15 @@ VIRTBLK_URING_ASSERT(__builtin_offsetof(struct virtblk_uring_cmd64, flag) == 14)
  * @max_bytes_any: the largest transfer that succeeds however the buffer lies
  * @max_segments: how many physically contiguous pieces one command may have
  * @max_segment_size: bytes of one such piece
- * @dma_alignment: mask; buffers with one of these address bits set are copied
+ * @dma_alignment: mask; buffers whose address or length has one of these
+ *	bits are copied
  * @poll_queues: number of polled queues; 0: IORING_SETUP_IOPOLL is -EOPNOTSUPP
  * @max_discard_sectors: of one range; likewise the following
  * @max_discard_seg: ranges per command; likewise the following
  * @discard_alignment: sectors
  * @max_write_zeroes_sectors: sectors
  * @max_write_zeroes_seg: ranges
- * @write_zeroes_may_unmap: 1 if WRITE_ZEROES takes the UNMAP flag
+ * @write_zeroes_may_unmap: 1 if the UNMAP flag of WRITE_ZEROES can deallocate
  * @max_secure_erase_sectors: sectors
  * @max_secure_erase_seg: ranges
  * @secure_erase_alignment: sectors
