@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# A disk that has stopped to answer is removed, or suspended: half a minute each, so in soak only.
+# A disk that has stopped to answer is removed: half a minute each, so in soak only.
 # (The programmable device's cases have the short form.)
 #~ also 6.1
 #~ soak
@@ -41,7 +41,7 @@ host()
 		exit 0
 	fi
 	truncate -s 256M "$work/disk"
-	guest_with beside --env "URING_OPTIONS=${URING_OPTIONS:-}" --env "SUSPEND_MODULE=$(suspend_module)" --timeout $((200 + ${SOAK:-0} * 60)) --params poll_queues=1 --append slub_debug=FZPU \
+	guest_with beside --env "URING_OPTIONS=${URING_OPTIONS:-}" --timeout $((200 + ${SOAK:-0} * 60)) --params poll_queues=1 --append slub_debug=FZPU \
 		--disk "raw:$work/disk,serial=scratch-disk,queues=2,iops=0" \
 		-- inside
 }

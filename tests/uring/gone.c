@@ -616,36 +616,6 @@ static void test_lost_in_suspend(const void *arg)
 	want_works();
 }
 
-/*
- * A device that holds commands and has stopped to answer can't be suspended: that
- * fails, and the commands end once it answers again.
- */
-static void test_silent_suspend(const void *arg)
-{
-	char *buf = map_pages(DEPTH * 4096), params[64];
-	uint64_t begin = now_ms();
-	struct ring r;
-	int fd;
-
-	if (!getenv("SUSPEND_MODULE"))
-		skip("SUSPEND_MODULE doesn't say which file to load");
-	fd = open_chr(O_RDONLY);
-	ring_open(&r, DEPTH, WIDE);
-	find_device();
-	snprintf(params, sizeof(params), "device=%s", virtio_name);
-	host_do("slow");
-	put_reads(&r, fd, buf, DEPTH);
-	want_res(module_load(getenv("SUSPEND_MODULE"), params), -EBUSY,
-		 "suspending a silent device");
-	if (now_ms() - begin > 45000)
-		fail("the suspend: got %llu ms, wanted 30 s of patience",
-		     (unsigned long long)(now_ms() - begin));
-	host_do("fast");
-	ring_want_done(&r, DEPTH, "a read across a suspend that failed");
-	close(fd);
-	want_works();
-}
-
 static volatile bool stop;
 
 static void *verify_thread(void *arg)
@@ -878,7 +848,6 @@ int main(int argc, char **argv)
 	if (!strcmp(part, "silent")) {
 		run("silent-device", test_silent, &irq);
 		run("silent-device-polled", test_silent, &polled);
-		run("V05-silent-device", test_silent_suspend, NULL);
 	} else if (!strcmp(part, "suspend")) {
 		if (mlockall(MCL_CURRENT | MCL_FUTURE))
 			die("mlockall: %s", strerror(errno));
