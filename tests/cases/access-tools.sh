@@ -22,12 +22,14 @@ udev_database()
 {
 	local node
 	for node in /dev/vda /dev/vda?; do
-		udevadm info --query=property "$node" | grep -v '^USEC_INITIALIZED='
+		# the links in no order
+		udevadm info --query=property "$node" | grep -v '^USEC_INITIALIZED=' |
+			tr ' ' '\n' | sed 's/^DEVLINKS=//' | sort
 	done
 	find /dev/disk -type l -printf '%p %l\n' | grep -v -- '-c0 ' | sort
 }
 
-lvm()
+volumes()
 {
 	local -a how=(--config 'devices/use_devicesfile=0 activation { udev_sync=0 udev_rules=0 } backup { backup=0 archive=0 }')
 	pvcreate -q "${how[@]}" --uuid 000000-0000-0000-0000-0000-0000-000000 --norestorefile /dev/vdb &&
@@ -56,7 +58,8 @@ udisks()
 	await 60 udisksctl status || { cat /run/udisksd.log; return 1; }
 	udisksctl status
 	udisksctl dump | grep -vE 'TimeDetected|TimeMediaDetected|SortKey'
-	kill $!
+	kill $! 2>/dev/null	# or one that dbus has started
+	:
 }
 
 inside()
@@ -73,7 +76,7 @@ inside()
 	saw multipath multipath_words
 	saw multipath-path multipath -c /dev/vda
 	saw udisks udisks
-	saw LVM lvm
+	saw LVM volumes
 	saw growpart grow
 	saw lsblk-afterwards lsblk --output NAME,SIZE,TYPE,FSTYPE,PTTYPE,SERIAL /dev/vda /dev/vdb
 }
@@ -105,7 +108,7 @@ host()
 	shows blkid UUID=01234567-89ab-cdef-0123-000000000003
 	shows udev /dev/disk/by-id/virtio-tools-part1
 	shows multipath 'vda'
-	shows multipath-path vda
+	shows multipath-path DM_MULTIPATH_DEVICE_PATH=
 	shows udisks virtio
 	shows LVM volume
 	shows growpart ^CHANGED
