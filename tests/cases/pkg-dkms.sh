@@ -24,13 +24,13 @@ base_system()
 	base=$top/build/pkg/bookworm.tar
 	[ -e "$base" ] && return
 	mkdir -p "$top/build/pkg"
-	# A short list of modules makes initramfs in seconds; which virtio_blk is in
-	# there is decided as ever.
+	# mmdebstrap goes by the ending of the name. A short list of modules makes
+	# initramfs in seconds; which virtio_blk is in there is decided as ever.
 	mmdebstrap --quiet --variant=apt \
 		--essential-hook='mkdir -p "$1/etc/initramfs-tools/conf.d"; echo MODULES=list >"$1/etc/initramfs-tools/conf.d/list"; printf "%s\n" virtio_pci virtio_blk ext4 >"$1/etc/initramfs-tools/modules"' \
 		--include=systemd-sysv,udev,initramfs-tools,linux-image-6.12-amd64,linux-headers-6.12-amd64,dkms,kmod \
-		bookworm "$base.new" "$sources" >"$work/log" 2>&1 || return
-	mv "$base.new" "$base"
+		bookworm "$top/build/pkg/new.tar" "$sources" >"$work/log" 2>&1 || return
+	mv "$top/build/pkg/new.tar" "$base"
 }
 
 # in_root COMMAND…: in the system on the disk image, with network
