@@ -500,8 +500,11 @@ static inline int compat_import_fixed_vec(u64 iovs, u32 nr, int dir,
 					  struct io_uring_cmd *ioucmd,
 					  unsigned int issue_flags)
 {
-	return io_uring_cmd_import_fixed_vec(ioucmd, u64_to_user_ptr(iovs), nr,
-					     dir, iter, issue_flags);
+	int err = io_uring_cmd_import_fixed_vec(ioucmd, u64_to_user_ptr(iovs),
+						nr, dir, iter, issue_flags);
+
+	/* Lengths whose sum is no number are as wrong as a sum too large. */
+	return err == -EOVERFLOW ? -EINVAL : err;
 }
 #else
 #define COMPAT_FIXED_VEC	0

@@ -723,7 +723,7 @@ static void test_no_leak(const void *arg)
 			 i % 2 ? (void *)&bad : (void *)4096, i % 2 ? 1 : 4096);
 		want = -EFAULT;
 		if (i % 5 == 4) {
-			c = vcmd(fd, IO, VIRTIO_BLK_T_IN, 1, buf, 4096 + i % 3);
+			c = vcmd(fd, IO, VIRTIO_BLK_T_IN, SEC(PLACE), buf, 4096);
 			c.uring_flags = IORING_URING_CMD_FIXED;
 		}
 		if (i % 7 == 6) {	/* the first page is there */
