@@ -38,7 +38,11 @@ inside()
 	done
 	check U15-translated "$(cut -c 34 /sys/block/vdd/device/features)" 1
 	bounced=/sys/kernel/debug/swiotlb/io_tlb_used_hiwater
-	[ ! -e "$bounced" ] || works U15-bounced test "$(cat "$bounced")" -gt 0
+	if [[ $(uname -r) != [1-6].* ]]; then
+		skip U15-bounced "swiotlb=force makes Linux 7.3 bounce nothing"
+	elif [ -e "$bounced" ]; then
+		works U15-bounced test "$(cat "$bounced")" -gt 0
+	fi
 }
 
 host()

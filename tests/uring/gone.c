@@ -578,20 +578,21 @@ static void test_module_in_flight(const void *arg)
 static void test_lost_in_suspend(const void *arg)
 {
 	bool restore = *(const bool *)arg;
+	const char *module = getenv("SUSPEND_MODULE");
 	char *buf = map_pages(DEPTH * 4096), params[64];
 	struct removal rm;
 	struct answer a;
 	struct ring r;
 	int fd;
 
-	if (!getenv("SUSPEND_MODULE"))
+	if (!module || !*module)
 		skip("SUSPEND_MODULE doesn't say which file to load");
 	fd = open_chr(O_RDONLY);
 	ring_open(&r, DEPTH, WIDE);
 	find_device();
 	snprintf(params, sizeof(params), "device=%s restore=%d", virtio_name,
 		 restore);
-	want_res(module_load(getenv("SUSPEND_MODULE"), params), 0,
+	want_res(module_load(module, params), 0,
 		 "suspending the device");
 	module_unload("suspend_one");
 	put_reads(&r, fd, buf, DEPTH);
@@ -602,7 +603,7 @@ static void test_lost_in_suspend(const void *arg)
 		want_eq(want_one_each(&r, DEPTH), DEPTH, "commands that failed");
 	} else {
 		/* once more, with commands that wait for the resume */
-		want_res(module_load(getenv("SUSPEND_MODULE"), params), 0,
+		want_res(module_load(module, params), 0,
 			 "suspending it again");
 		module_unload("suspend_one");
 	}
