@@ -13,12 +13,13 @@ install-dkms-source:
 	install -m 644 include/uapi/linux/virtio_blk_uring.h $(DESTDIR)$(dkms-src)/include/uapi/linux/
 	install -m 644 VERSION $(DESTDIR)$(dkms-src)/
 
-#: make dkms           gives the driver to this machine's DKMS, which builds it for each kernel, the coming ones too
+#: make dkms           gives the driver to this machine's DKMS, which builds it for KVER (all that have headers) and the coming ones
 dkms: install-dkms-source install-admin
 	@command -v dkms >/dev/null || { echo "There is no dkms: install the package dkms" >&2; exit 1; }
 	sed 's/#MODULE_VERSION#/$(version)/' packaging/dkms.conf >$(dkms-src)/dkms.conf
 	dkms add -m virtio-blk-uring -v $(version)
-	dkms install -m virtio-blk-uring -v $(version)
+	@# 77: that kernel is none for it, and dkms has said why.
+	for k in $(KVER); do dkms install -m virtio-blk-uring -v $(version) -k $$k || [ $$? = 77 ] || exit 1; done
 	@echo "If the root disk is a virtio-blk disk: update-initramfs -u, and reboot."
 
 #: make dkms-remove    takes it back from DKMS (make uninstall removes the rule and virtblk-move)
