@@ -110,12 +110,6 @@ typedef unsigned int compat_numa_t;
 #define COMPAT_MQ_F_SHOULD_MERGE	0
 #endif
 
-#ifdef HAVE_WQ_PERCPU
-#define COMPAT_WQ_PERCPU	WQ_PERCPU
-#else
-#define COMPAT_WQ_PERCPU	0
-#endif
-
 static inline int compat_blk_rq_map_sg(struct request *req,
 				       struct scatterlist *sgl)
 {

@@ -38,7 +38,7 @@ MODULE_PARM_DESC(direct_descriptors,
 
 static int virtblk_major;
 static DEFINE_IDA(virtblk_index_ida);
-static struct workqueue_struct *virtblk_wq;
+struct workqueue_struct *virtblk_wq;
 
 /* ---- virtqueues ---- */
 
@@ -744,6 +744,7 @@ static int virtblk_probe(struct virtio_device *vdev)
 err_put_disk:
 	/* An interrupt may still be ending the last report of the zones. */
 	virtio_reset_device(vdev);
+	virtblk_del_vqs(vblk);
 	put_disk(vblk->disk);
 err_free_tags:
 	blk_mq_free_tag_set(&vblk->tag_set);
@@ -934,7 +935,7 @@ static int __init virtblk_init(void)
 	err = virtblk_flavour_init(&virtblk_driver.driver);
 	if (err)
 		return err;
-	virtblk_wq = alloc_workqueue("virtio-blk", COMPAT_WQ_PERCPU, 0);
+	virtblk_wq = alloc_workqueue("virtio-blk", WQ_UNBOUND, 0);
 	if (!virtblk_wq)
 		return -ENOMEM;
 

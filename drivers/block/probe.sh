@@ -24,8 +24,6 @@ have HAVE_INIT_REQUEST_INT_NODE linux/blk-mq.h \
 	'\(\*init_request\)\([^)]*,\s*int\s*\w*\)'
 have HAVE_SHOULD_MERGE linux/blk-mq.h \
 	'BLK_MQ_F_SHOULD_MERGE'
-have HAVE_WQ_PERCPU linux/workqueue.h \
-	'WQ_PERCPU'
 have HAVE_MAP_SG_QUEUE linux/blk-mq.h \
 	'blk_rq_map_sg\(struct request_queue'
 have HAVE_BLK_MQ_VIRTIO_H linux/blk-mq-virtio.h \

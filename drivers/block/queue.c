@@ -282,7 +282,8 @@ static blk_status_t virtblk_prep(struct request *req)
 /*
  * Stage 5: put a prepared request on the ring. Called with the lock held.
  *
- * Returns 0, -ENOSPC (ring full), -ENOMEM, or -EIO (broken or gone).
+ * Returns 0, -ENOSPC (ring full), -ENOMEM, or -EIO (broken or gone, or no memory
+ * can be mapped: a packed ring).
  */
 static int virtblk_add(struct virtblk_vq *vq, struct virtblk_req *vbr)
 {

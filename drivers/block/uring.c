@@ -1491,7 +1491,8 @@ static DECLARE_WORK(virtblk_later_job, virtblk_later_work);
 static void virtblk_finish_later(struct io_uring_cmd *ioucmd)
 {
 	llist_add(&virtblk_cmd_pdu(ioucmd)->later, &virtblk_later);
-	schedule_work(&virtblk_later_job);
+	/* On another CPU, if its poller keeps this one. */
+	queue_work(virtblk_wq, &virtblk_later_job);
 }
 
 /**
@@ -1531,9 +1532,6 @@ static int virtblk_uring_iopoll(struct io_uring_cmd *ioucmd,
 	/* Not in @iob, where nobody would know any more which ring polled. */
 	if (own.complete)
 		virtblk_end_batch(&own, ring);
-	/* Who polls may keep this CPU from the work that would do it. */
-	if (unlikely(!llist_empty(&virtblk_later)))
-		virtblk_later_work(NULL);
 	return found;
 }
 

@@ -263,6 +263,9 @@ int virtblk_revalidate_zones(struct virtblk *vblk);
 static inline int virtblk_revalidate_zones(struct virtblk *vblk) { return 0; }
 #endif
 
+/* main.c: for what must not wait for the CPU it was queued on */
+extern struct workqueue_struct *virtblk_wq;
+
 /* flavour-replace.c, flavour-beside.c */
 extern const char virtblk_name[];
 extern const char virtblk_blkdev_name[];
