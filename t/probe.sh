@@ -29,10 +29,12 @@ probe_on()
 # For long runs, whose commands would push everything else out of the trace.
 probe_off()
 {
-	local event
+	local event cpu=/sys/devices/system/cpu/cpu1/online
+	[ ! -e $cpu ] || echo 0 >$cpu
 	for event in kprobes/vblk syscalls/sys_enter_io_uring_enter io_uring/io_uring_submit_{req,sqe}; do
-		[ ! -e $tracing/events/$event ] || echo 0 >$tracing/events/$event/enable
+		[ ! -e "$tracing/events/$event" ] || echo 0 >"$tracing/events/$event/enable"
 	done
+	[ ! -e $cpu ] || echo 1 >$cpu
 }
 
 probe_trace=$tracing/trace

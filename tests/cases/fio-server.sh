@@ -65,7 +65,6 @@ inside_client() {
 	iodepth=8
 	verify=crc32c
 	END
-	await 60 ping -c 1 -W 1 192.0.2.1
 	timeout 120 fio --client=192.0.2.1 job.fio > log 2>&1
 	check job-of-another-guest \
 		"$? $(grep -c 'err= 0' log) $(grep -c 'issued rwts' log)" \

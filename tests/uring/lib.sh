@@ -25,14 +25,17 @@ program()
 
 uring_guest() { guest --env "URING_OPTIONS=${URING_OPTIONS:-}" "$@"; }
 
-# Prints the module that suspends one device, built beside this kernel's driver.
+# Prints the module that suspends one device, built beside this kernel's driver; nothing
+# for one that is not installed here. Cases run side by side.
 suspend_module()
 {
 	local module
+	[ "${KERNEL:-}" != newest ] || return
 	module=$(find "$top/build" -maxdepth 2 \( -path "*/${KERNEL:-6.12}/virtio_blk.ko" -o -path "*/${KERNEL:-6.12}[.-]*/virtio_blk.ko" \) |
 		sort -V | tail -n 1)
 	module=${module%/*}/suspend_one.ko
-	make -s -C "$top" "${module#"$top"/}" >&2 && echo "$module"
+	flock "${module%/*}/suspend.lock" make -s -C "$top" "${module#"$top"/}" >&2
+	echo "$module"
 }
 
 huge_pages() { echo "$1" >/proc/sys/vm/nr_hugepages; }

@@ -24,7 +24,7 @@ $(URING_O)/pattern: tests/uring/pattern.c $(URING_DEPS)
 $(URING_PROGS:%=$(URING_O)/%): $(URING_O)/%: tests/uring/%.c $(URING_O)/helper.o $(URING_DEPS)
 	$(CC) $(URING_CFLAGS) -o $@ $< $(filter %.o,$^) -luring
 
-# For the case uring-gone, which asks for its kernel's
+# For the cases that suspend one device, which ask for their kernel's
 $(O)/%/suspend_one.ko: tests/uring/suspend/suspend_one.c tests/uring/suspend/Kbuild
 	@mkdir -p $(O)/$*/suspend
 	@cp $^ $(O)/$*/suspend/
