@@ -15,11 +15,14 @@ install-dkms-source:
 
 #: make dkms           gives the driver to this machine's DKMS, which builds it for KVER (all that have headers) and the coming ones
 dkms: install-dkms-source install-admin
+	@test -n "$(strip $(KVER))" || { echo "No kernel headers under /lib/modules: install linux-headers-amd64, or linux-headers-6.12-amd64" >&2; exit 1; }
 	@command -v dkms >/dev/null || { echo "There is no dkms: install the package dkms" >&2; exit 1; }
 	sed 's/#MODULE_VERSION#/$(version)/' packaging/dkms.conf >$(dkms-src)/dkms.conf
 	dkms add -m virtio-blk-uring -v $(version)
 	@# 77: that kernel is none for it, and dkms has said why.
-	for k in $(KVER); do dkms install -m virtio-blk-uring -v $(version) -k $$k || [ $$? = 77 ] || exit 1; done
+	for k in $(KVER); do \
+		dkms install -m virtio-blk-uring -v $(version) -k $$k && there=1 || [ $$? = 77 ] || exit 1; \
+	done; test -n "$$there"
 	@echo "If the root disk is a virtio-blk disk: update-initramfs -u, and reboot."
 
 #: make dkms-remove    takes it back from DKMS (make uninstall removes the rule and virtblk-move)
