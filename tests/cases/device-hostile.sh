@@ -49,7 +49,6 @@ removed()
 # hostile RULE: an answer of that kind to a read, then removal
 hostile()
 {
-	local i
 	dev_up hostile
 	jobs_started=()
 	ctl "rule type=in sector=800 count=1 $1"
@@ -58,7 +57,9 @@ hostile()
 	ctl 'wait answers=1'
 	removed 40
 	ended 5
-	for i in 0 1; do like "command $i" "$(cat /tmp/node."$i")" "res=*"; done
+	like "command 0" "$(cat /tmp/node.0)" "res=*"
+	# On a busy machine the disk may be gone before the second opens it.
+	[[ $(cat /tmp/node.1) == *'No such '* ]] || like "command 1" "$(cat /tmp/node.1)" "res=*"
 }
 
 wrong_id() { hostile used=next; }

@@ -48,7 +48,9 @@ like()	# WHAT GOT PATTERN
 	# shellcheck disable=SC2053 # it is a pattern
 	[[ $2 == $3 ]] && return
 	# the end of a kernel log says most
-	why=${why:-$1: got ${2:+…${2: -200}}, wanted $3}
+	local got=$2
+	[ ${#got} -le 200 ] || got=…${got: -200}
+	why=${why:-$1: got ${got:-nothing}, wanted $3}
 	why=${why//$'\n'/ | }
 }
 
