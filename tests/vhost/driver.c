@@ -252,17 +252,18 @@ bool event_within(int fd, unsigned int ms)
 
 unsigned int queue_wait(struct queue *q, unsigned int n, unsigned int ms)
 {
-	uint64_t until = now_ms() + ms;
+	uint64_t until = now_ms() + ms, now;
 	uint16_t got;
 
 	/* With event_idx: interrupt at the last of them. Else nobody reads it. */
 	q->avail->ring[q->num] = q->seen + n - 1;
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (;;) {
+		now = now_ms();
 		got = __atomic_load_n(&q->used->idx, __ATOMIC_ACQUIRE) - q->seen;
-		if (got >= n || now_ms() >= until)
+		if (got >= n || now >= until)
 			break;
-		event_within(q->call, until - now_ms());
+		event_within(q->call, until - now);
 	}
 	q->seen += got;
 	return got;
