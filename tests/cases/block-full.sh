@@ -34,6 +34,20 @@ hammer()	# NAME DEVICE FIO-OPTIONS…
 
 vectors() { hammer "$1" "$2" --rw=randrw --bs=4k-64k --iodepth=64 --numjobs=4 --offset_increment=8M "${@:3}"; }
 
+# One batch after the other and nobody else: what stays behind when a batch has
+# ended is sent by nobody. With one CPU the answers come while the request that
+# found the ring full is on its way back to the block layer.
+bursts()
+{
+	local -a depth=(--iodepth=32 --iodepth_low=1 --iodepth_batch=32 --iodepth_batch_complete_min=32
+		--iodepth_batch_complete_max=32)
+	echo none >/sys/block/vda/queue/scheduler
+	hammer V14-the-rest-of-a-batch /dev/vda --rw=randrw --bs=32k --ioengine=io_uring "${depth[@]}"
+	{ "$top/build/t/io_uring-vblk" -u1 -p0 -B0 -b32k -d32 -s32 -c32 -r "$seconds" /dev/vdac0; echo "$?" >/run/ended; } >/run/tool-out 2>&1 &
+	await $((seconds + 30)) test -s /run/ended || echo "no end" >/run/ended
+	check V14-the-rest-of-a-passthrough-batch "$(cat /run/ended)" 0
+}
+
 inside()
 {
 	vectors V14-ring-16-direct /dev/vda
@@ -60,6 +74,7 @@ host()
 		--disk "raw:$work/b,queues=1,qsize=16,prop:event_idx=off" \
 		--disk "raw:$work/c,queues=2,qsize=256" \
 		--disk "raw:$work/d,queues=2,qsize=64,packed,prop:indirect_desc=off,prop:seg-max-adjust=off" -- inside
+	guest --smp 1 --disk "raw:$work/a,queues=1,qsize=64,prop:indirect_desc=off" -- bursts
 }
 
 case_main "$@"
