@@ -19,8 +19,9 @@ $(BACKENDS_O)/ublk: tests/backends/ublk.c VERSION
 backends-tools: $(BACKENDS)
 
 #: make backends       one client on every back end: what works, counts per I/O, times (BACKENDS_ARGS=…)
-backends: module backends-tools bench-tools uring-tests vhost-tests
-	tests/vm/need +vm strace iproute2
+backends:
+	tests/vm/need +vm +kernels +build strace iproute2
+	$(MAKE) --no-print-directory module backends-tools bench-tools uring-tests vhost-tests
 	-$(MAKE) --no-print-directory vhost-module
 	tests/backends/matrix $(BACKENDS_ARGS)
 

@@ -46,6 +46,14 @@ server_tids()
 has() { [[ " $can " == *" $1 "* ]] || { [ -n "${try:-}" ] && [ -n "${cannot[$1]:-}" ]; }; }
 qmp() { "$top/tests/vm/qmp" "$@"; }
 
+# The guest kernel has these modules: one that is installed, or was built here.
+has_modules()	# NAME...
+{
+	local -a at=(-k "$krel")
+	[ ! -e "$top/build/$krel/vmlinux" ] || at=(-b "$top/build/$krel/modules" -k "$(ls "$top/build/$krel/modules/lib/modules")")
+	modinfo "${at[@]}" "$@" >/dev/null 2>&1
+}
+
 # To whoever holds the image: QEMU, or the storage daemon of this side.
 control() { qmp "${qsd_socket:-$VM_QMP}" "$@"; }
 
@@ -105,7 +113,10 @@ qsd_start()
 
 qsd_stop()
 {
+	local i
 	kill $server 2>/dev/null
+	for ((i = 0; i < 100; i++)); do kill -0 $server 2>/dev/null || break; sleep 0.05; done
+	kill -9 $server 2>/dev/null
 	wait $server 2>/dev/null
 }
 

@@ -4,6 +4,7 @@ about="nbd: qemu-nbd in the guest, by a socket"
 group=block
 where=guest
 can="flush discard zeroes remove"
+cannot=([resize]="qemu-nbd does not tell its client of a new size" [kill]="what the nbd driver does then is not ours to judge")
 # -v: in the foreground
 up()
 {

@@ -4,6 +4,7 @@ about="null_blk, memory-backed: no server, no transport"
 group=block
 where=guest
 can="flush discard zeroes remove no-image"
+cannot=([resize]="the size of a null_blk is fixed" [kill]="it has no server")
 up()
 {
 	modprobe null_blk nr_devices=0 || return

@@ -4,7 +4,8 @@ about="ublk: a server of ours in the guest, by io_uring"
 group=block
 where=guest
 can="flush discard zeroes remove"
-absent() { modinfo -k "$krel" ublk_drv >/dev/null 2>&1 || echo "kernel $krel has no ublk"; }
+cannot=([resize]="ublk takes a new size from Linux 6.16 on" [kill]="what the ublk driver does then is not ours to judge")
+absent() { has_modules ublk_drv || echo "kernel $krel has no ublk"; }
 ublk_serve()	# FILE
 {
 	modprobe ublk_drv || return

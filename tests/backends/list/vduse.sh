@@ -5,7 +5,7 @@ group=vduse
 where=guest
 can="node poll flush discard zeroes id resize remove kill"
 params=poll_queues=1
-absent() { modinfo -k "$krel" vduse virtio_vdpa >/dev/null 2>&1 || echo "kernel $krel has no VDUSE"; }
+absent() { has_modules vduse virtio_vdpa || echo "kernel $krel has no VDUSE"; }
 up() { vduse_up; }
 remove() { vduse_remove; }
 down() { vduse_remove; qsd_stop; }

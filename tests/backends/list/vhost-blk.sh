@@ -4,6 +4,7 @@ about="vhost-blk: our kernel module, by a VDUSE bridge to the driver in the same
 group=vhost-blk
 where=guest
 can="node poll flush discard zeroes id remove"
+cannot=([resize]="the bridge does not pass a new size on" [kill]="it is served by the kernel, not by a process")
 lacks="WRITE_ZEROES wants FALLOC_FL_ZERO_RANGE, which tmpfs hasn't"
 params=poll_queues=1
 module=$top/build/$krel/vhost_blk.ko
