@@ -245,6 +245,8 @@ lifetime()
 	is "GET_LIFETIME" "$(cmd -l 6 -o /tmp/life get_lifetime)" "res=0 result=0"
 	is "the answer" "$(od -An -tx1 /tmp/life | tr -d ' ')" "010002000b00"
 	is "its descriptors" "$(of get_lifetime desc)" '[[16,"r"],[6,"w"],[1,"w"]]'
+	needs_read -l 6 get_lifetime
+	is "at a sector" "$(cmd -s 8 -l 6 get_lifetime)" "res=-22 status=0"
 	is "of 5 bytes" "$(cmd -l 5 get_lifetime)" "res=-22 status=0"
 	is "of 8 bytes" "$(cmd -l 8 get_lifetime)" "res=-22 status=0"
 	dev_down

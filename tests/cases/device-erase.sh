@@ -105,11 +105,90 @@ limits()
 		is "unknown flag" "$(cmd -R 64:64:2 "$type")" "res=-22 status=0"
 		is "requests" "$(requests "$type")" 1
 	done
+	is "discard off its alignment" "$(cmd -R 12:8 discard)" "res=-22 status=0"
+	is "discard of an odd length" "$(cmd -R 8:9 discard)" "res=-22 status=0"
+	is "secure erase at a sector" "$(cmd -s 8 -R 64:8 secure_erase)" "res=-22 status=0"
 	is "secure erase off its alignment" "$(cmd -R 1:8 secure_erase)" "res=-22 status=0"
 	is "UNMAP for write zeroes" "$(cmd -R 64:8:1 write_zeroes)" "res=0 result=0"
 	is "UNMAP for discard" "$(cmd -R 64:8:1 discard)" "res=-22 status=0"
 	is "UNMAP for secure erase" "$(cmd -R 64:8:1 secure_erase)" "res=-22 status=0"
 	is "past the end" "$(cmd -R 131064:16 discard)" "res=-5 status=0x1"
+	dev_down
+}
+
+# The disk's last range need not be as long as the alignment is
+short_end()
+{
+	dev_up end "${erasing[@]}" --size $((131068 * 512))
+	is "discard of the last 4 sectors" "$(cmd -R 131064:4 discard)" "res=0 result=0"
+	is "4 sectors before them" "$(cmd -R 131056:4 discard)" "res=-22 status=0"
+	dev_down
+}
+
+access()
+{
+	local type
+	dev_up acc "${erasing[@]}"
+	for type in discard write_zeroes secure_erase; do needs_write -R 8:16 "$type"; done
+	is secure_erase "$(cmd -m wo -R 8:16 secure_erase)" "res=0 result=0"
+	dev_down
+}
+
+# Dirty and clean pages of the range: neither is seen, or written back, afterwards
+drops_cache()
+{
+	local type
+	dev_up dc "${erasing[@]}"
+	exec 5<"/dev/$disk"
+	for type in discard write_zeroes secure_erase; do
+		pattern
+		is "cached before $type" "$(cached 8 1)" ab
+		tr '\0' '\315' </dev/zero | dd of="/dev/$disk" bs=4k seek=2 count=1 iflag=fullblock conv=notrunc status=none
+		is "$type" "$(cmd -R 8:16 "$type")" "res=0 result=0"
+		is "clean page after $type" "$(cached 8 1)" 00
+		is "dirty page after $type" "$(cached 16 1)" 00
+		sync "/dev/$disk"
+		is "on disk after $type" "$(bytes 16 1)" 00
+	done
+	exec 5<&-
+	dev_down
+}
+
+# A polled command of each, by the descriptors as without polling
+polled()
+{
+	local type
+	dev_up pol "${erasing[@]}" --queues 2
+	for type in discard write_zeroes secure_erase; do
+		pattern
+		is "$type" "$(cmd -p -R 8:16 "$type")" "res=0 result=0"
+		erased "$type"
+		direction "$type"
+	done
+	dev_down
+}
+
+# What INFO says is what the config space said
+info_erase()
+{
+	dev_up inf "${erasing[@]}" --set max_discard_sectors=64 --set max_secure_erase_sectors=128 \
+		--set max_write_zeroes_sectors=256 --set discard_sector_alignment=16
+	is max_discard_sectors "$(info max_discard_sectors)" 0x40
+	is max_discard_seg "$(info max_discard_seg)" 0x4
+	is discard_alignment "$(info discard_alignment)" 0x10
+	is max_write_zeroes_sectors "$(info max_write_zeroes_sectors)" 0x100
+	is max_write_zeroes_seg "$(info max_write_zeroes_seg)" 0x4
+	is write_zeroes_may_unmap "$(info write_zeroes_may_unmap)" 0x1
+	is max_secure_erase_sectors "$(info max_secure_erase_sectors)" 0x80
+	is max_secure_erase_seg "$(info max_secure_erase_seg)" 0x4
+	is secure_erase_alignment "$(info secure_erase_alignment)" 0x8
+	is "DISCARD, WRITE_ZEROES, SECURE_ERASE" $(($(info commands) >> 11 & 0xd)) $((0xd))
+	is "write cache" $(($(info flags) & 2)) 2
+	dev_down
+	dev_up ino --feature secure_erase
+	is "max_discard_seg without discard" "$(info max_discard_seg)" 0
+	is "max_write_zeroes_seg without it" "$(info max_write_zeroes_seg)" 0
+	is "of the three" $(($(info commands) >> 11 & 0xd)) 8
 	dev_down
 }
 
@@ -133,13 +212,18 @@ inside()
 	node V36-directions-node by_node
 	node several-ranges several_ranges
 	node limits limits
+	node short-end short_end
+	node P29-access access
+	node drops-cache drops_cache
+	node polled polled
+	node info info_erase
 	node not-offered not_offered
 }
 
 host()
 {
 	need_tool vdpa iproute2
-	guest --timeout 560 --append no_timer_check -- inside
+	guest --timeout 560 --params poll_queues=1 --append no_timer_check -- inside
 }
 
 case_main "$@"

@@ -61,11 +61,50 @@ by_node() { dev_up ns; node_statuses; dev_down; }
 by_polled_node()
 {
 	dev_up np --queues 2
-	if [ "$(cat /sys/module/virtio_blk/parameters/poll_queues)" = 0 ]; then
-		is "without poll queues" "$(cmd -p -l 4096 in)" "res=-95 status=0"
-	else
-		node_statuses -p
-	fi
+	node_statuses -p
+	dev_down
+}
+
+# One queue: none is left to be polled
+polled_without_a_queue()
+{
+	dev_up pq
+	is "poll_queues" "$(info poll_queues)" 0
+	is "polled IN" "$(cmd -p -l 4096 in)" "res=-95 status=0"
+	dev_down
+}
+
+# Types that nobody has defined: bit 0 is the direction
+unknown_types()
+{
+	dev_up ut
+	ctl 'rule type=200 status=0' 'rule type=201 status=0'
+	is "type 200" "$(cmd -l 512 200)" "res=0 result=0"
+	is "its descriptors" "$(of '?' desc)" '[[16,"r"],[512,"w"],[1,"w"]]'
+	is "type 201" "$(cmd -l 512 201)" "res=0 result=0"
+	is "its descriptors" "$(of '?' desc)" '[[16,"r"],[512,"r"],[1,"w"]]'
+	dev_down
+}
+
+# A write that failed may have changed the disk: what a reader cached meanwhile is old
+failed_write_drops_cache()
+{
+	local p reads
+	dev_up fw
+	exec 5<"/dev/$disk"
+	ctl 'rule type=out hold status=1'
+	cmd -s 800 -l 4096 out >/tmp/out.res & p=$!
+	ctl 'wait held=1 20'
+	cached 800 1 >/dev/null
+	reads=$(requests in)
+	cached 800 1 >/dev/null
+	is "reads of what is cached" "$(requests in)" "$reads"
+	ctl release
+	wait "$p"
+	is OUT "$(cat /tmp/out.res)" "res=-5 status=0x1"
+	cached 800 1 >/dev/null
+	is "read anew" "$([ "$(requests in)" -gt "$reads" ] && echo yes)" yes
+	exec 5<&-
 	dev_down
 }
 
@@ -161,6 +200,9 @@ inside()
 	try status-block block_statuses
 	node status-node by_node
 	node status-node-polled by_polled_node
+	node polled-without-a-queue polled_without_a_queue
+	node unknown-types unknown_types
+	node failed-write-drops-cache failed_write_drops_cache
 	node status-other-commands other_commands
 	try used-length used_length
 	try answers-reordered reordered
@@ -173,7 +215,7 @@ host()
 {
 	need_tool vdpa iproute2
 	need_tool fio fio
-	guest --timeout 560 --append no_timer_check -- inside
+	guest --timeout 560 --params poll_queues=1 --append no_timer_check -- inside
 }
 
 case_main "$@"

@@ -106,6 +106,62 @@ append()
 	dev_down
 }
 
+# The sector that the device chose comes with a polled command, too
+append_polled()
+{
+	dev_up pa "${zoned[@]}" --queues 2
+	is "first" "$(cmd -p -s 16384 -f 0x11 -l 4096 zone_append)" "res=0 result=16384"
+	is "second" "$(cmd -p -s 16384 -f 0x22 -l 8192 zone_append)" "res=0 result=16392"
+	is "off the start" "$(cmd -p -s 16392 -l 4096 zone_append)" "res=-22 status=0x3"
+	is "data" "$(bytes 16384 1)$(bytes 16392 1)" 1122
+	is "IN" "$(cmd -p -s 16384 -l 4096 in)" "res=0 result=0"
+	dev_down
+}
+
+access()
+{
+	local type
+	dev_up za "${zoned[@]}"
+	for type in open close finish reset; do needs_write -s 16384 "zone_$type"; done
+	needs_write zone_reset_all
+	needs_write -s 16384 -l 4096 zone_append
+	needs_read -l 4096 zone_report
+	is "APPEND, opened for writing" "$(cmd -m wo -s 16384 -l 4096 zone_append)" "res=0 result=16384"
+	is "REPORT, opened for reading" "$(cmd -m ro -l 4096 zone_report)" "res=0 result=0"
+	dev_down
+}
+
+# What a buffered read has cached is dropped by whatever changes it
+drops_cache()
+{
+	dev_up dc "${zoned[@]}"
+	exec 5<"/dev/$disk"
+	is "before" "$(cached 16384 1)" 00
+	is APPEND "$(cmd -s 16384 -f 0x11 -l 4096 zone_append)" "res=0 result=16384"
+	is "after APPEND" "$(cached 16384 1)" 11
+	is RESET "$(cmd -s 16384 zone_reset)" "res=0 result=0"
+	is "after RESET" "$(cached 16384 1)" 00
+	is APPEND "$(cmd -s 24576 -f 0x22 -l 4096 zone_append)" "res=0 result=24576"
+	is "after APPEND" "$(cached 24576 1)" 22
+	is RESET_ALL "$(cmd zone_reset_all)" "res=0 result=0"
+	is "after RESET_ALL" "$(cached 24576 1)" 00
+	exec 5<&-
+	dev_down
+}
+
+info_zones()
+{
+	dev_up iz "${zoned[@]}" --set max_open_zones=3 --set max_active_zones=5
+	is zone_model "$(info zone_model)" 0x1
+	is zone_sectors "$(info zone_sectors)" 0x2000
+	is max_open_zones "$(info max_open_zones)" 0x3
+	is max_active_zones "$(info max_active_zones)" 0x5
+	is max_append_sectors "$(info max_append_sectors)" 0x400
+	like write_granularity "$(info write_granularity)" "0x*"
+	is "the zone commands" $(($(info commands) >> 15 & 0xaab)) $((0xaab))
+	dev_down
+}
+
 # le64 of the file at an offset
 word() { od -An -td8 -j "$2" -N 8 "$1" | tr -d ' '; }
 
@@ -185,6 +241,10 @@ inside()
 	try blkzone by_blkzone
 	node commands by_node
 	node append append
+	node append-polled append_polled
+	node P29-access access
+	node drops-cache drops_cache
+	node info info_zones
 	node report report
 	node errors zone_errors
 	node not-zoned not_zoned
@@ -194,7 +254,7 @@ inside()
 host()
 {
 	need_tool vdpa iproute2
-	guest --timeout 560 --append no_timer_check -- inside
+	guest --timeout 560 --params poll_queues=1 --append no_timer_check -- inside
 }
 
 case_main "$@"

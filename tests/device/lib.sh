@@ -134,8 +134,35 @@ cmd()	# NODE-CMD ARGS...: TYPE on this disk's node
 	"$device_bin/node-cmd" "${@:1:$#-1}" "/dev/${disk}c0" "$type" 2>&1
 }
 
+# FIELD of VIRTBLK_IOCTL_INFO, hexadecimal
+info() { cmd info | sed -n "s/^$1=//p"; }
+
+# needs_write NODE-CMD ARGS... TYPE: what the descriptor's mode or a read-only disk
+# forbids doesn't reach the device. needs_read: likewise for what only reads.
+needs_write()
+{
+	local type=${!#} before
+	before=$(requests "$type")
+	is "$type, opened for reading" "$(cmd -m ro "$@")" "res=-13 status=0"
+	blockdev --setro "/dev/$disk"
+	is "$type, read-only disk" "$(cmd "$@")" "res=-30 status=0"
+	blockdev --setrw "/dev/$disk"
+	is "$type sent" "$(requests "$type")" "$before"
+}
+
+needs_read()
+{
+	local type=${!#} before
+	before=$(requests "$type")
+	is "$type, opened for writing" "$(cmd -m wo "$@")" "res=-13 status=0"
+	is "$type sent" "$(requests "$type")" "$before"
+}
+
 # read_disk SECTOR COUNT: as hex of its first bytes
 bytes() { dd if="/dev/$disk" bs=512 skip="$1" count=1 iflag=direct 2>/dev/null | od -An -tx1 -N"$2" | tr -d ' \n'; }
+
+# the same through the page cache, which keeps it as long as somebody has the disk open
+cached() { dd if="/dev/$disk" bs=512 skip="$1" count=1 2>/dev/null | od -An -tx1 -N"$2" | tr -d ' \n'; }
 
 # dd's verdict on one direct read or write of 4 KiB at SECTOR: ok or the error
 read4k() { dd_try if="/dev/$disk" of=/dev/null bs=4096 skip=$(($1 / 8)) iflag=direct; }

@@ -5,6 +5,8 @@
  *	res=-5 status=0x1		failed; status = big_cqe[0]
  *	res=0 result=8192		done
  *
+ * or, as TYPE info, what VIRTBLK_IOCTL_INFO says, a field a line.
+ *
  * The direction follows the uapi header's table, so that the tool has no
  * opinion of its own to hide the driver's.
  */
@@ -17,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 static const struct { const char *name; unsigned int type; } types[] = {
@@ -30,7 +33,7 @@ static const struct { const char *name; unsigned int type; } types[] = {
 static struct virtblk_uring_cmd cmd;
 static const char *save;
 static unsigned int ring_flags = IORING_SETUP_SQE128 | IORING_SETUP_CQE32;
-static int fill = -1;
+static int fill = -1, mode = O_RDWR;
 
 static void die(const char *what)
 {
@@ -65,15 +68,21 @@ static void add_range(char **buf, const char *arg)
 	cmd.data_len += sizeof(*r);
 }
 
+static int mode_number(const char *s)
+{
+	return !strcmp(s, "ro") ? O_RDONLY : !strcmp(s, "wo") ? O_WRONLY : O_RDWR;
+}
+
 static void help(void)
 {
 	printf("Usage: node-cmd [OPTIONS] NODE TYPE\n"
 	       "  -s SECTOR  -l BYTES  -i IOPRIO  -p (polled ring)\n"
+	       "  -m MODE    opened ro, wo or rw (default rw)\n"
 	       "  -f BYTE    fill the buffer with it before\n"
 	       "  -o FILE    keep the buffer in FILE afterwards\n"
 	       "  -R SECTOR:NUM[:FLAGS]  one range of the payload (may repeat)\n"
 	       "  --help --version\n"
-	       "TYPE is a number or: ");
+	       "TYPE is a number, \"info\" for the ioctl's answer, or: ");
 	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
 		printf("%s ", types[i].name);
 	printf("\n");
@@ -88,12 +97,13 @@ static char *parse(int argc, char **argv)
 	char *ranges = NULL, *buf;
 	int o;
 
-	while ((o = getopt_long(argc, argv, "s:l:i:pf:o:R:", longs, NULL)) != -1)
+	while ((o = getopt_long(argc, argv, "s:l:i:pm:f:o:R:", longs, NULL)) != -1)
 		switch (o) {
 		case 's': cmd.sector = strtoull(optarg, NULL, 0); break;
 		case 'l': cmd.data_len = strtoul(optarg, NULL, 0); break;
 		case 'i': cmd.ioprio = strtoul(optarg, NULL, 0); break;
 		case 'p': ring_flags |= IORING_SETUP_IOPOLL; break;
+		case 'm': mode = mode_number(optarg); break;
 		case 'f': fill = strtoul(optarg, NULL, 0); break;
 		case 'o': save = optarg; break;
 		case 'R': add_range(&ranges, optarg); break;
@@ -149,16 +159,40 @@ static void run(int fd, char *buf)
 	io_uring_queue_exit(&ring);
 }
 
+#define SHOW(field) printf(#field "=%#llx\n", (unsigned long long)i.field)
+
+static void show_info(int fd)
+{
+	struct virtblk_uring_info i = { .size = sizeof(i) };
+
+	if (ioctl(fd, VIRTBLK_IOCTL_INFO, &i))
+		die("VIRTBLK_IOCTL_INFO");
+	SHOW(flags); SHOW(capacity); SHOW(commands); SHOW(poll_queues);
+	SHOW(max_discard_sectors); SHOW(max_discard_seg);
+	SHOW(discard_alignment);
+	SHOW(max_write_zeroes_sectors); SHOW(max_write_zeroes_seg);
+	SHOW(write_zeroes_may_unmap);
+	SHOW(max_secure_erase_sectors); SHOW(max_secure_erase_seg);
+	SHOW(secure_erase_alignment);
+	SHOW(zone_model); SHOW(zone_sectors); SHOW(max_open_zones);
+	SHOW(max_active_zones); SHOW(max_append_sectors);
+	SHOW(write_granularity);
+}
+
 int main(int argc, char **argv)
 {
 	char *buf = parse(argc, argv);
-	int fd = open(argv[optind], O_RDWR);
+	int fd = open(argv[optind], mode);
 	FILE *f;
 
-	if (fd < 0)
+	if (fd < 0 && mode == O_RDWR)
 		fd = open(argv[optind], O_RDONLY);
 	if (fd < 0)
 		die(argv[optind]);
+	if (!strcmp(argv[optind + 1], "info")) {
+		show_info(fd);
+		return 0;
+	}
 	run(fd, buf);
 	if (save) {
 		f = fopen(save, "w");
