@@ -9,6 +9,7 @@ absent() { has_modules ublk_drv || echo "kernel $krel has no ublk"; }
 ublk_serve()	# FILE
 {
 	modprobe ublk_drv || return
+	rm -f "$run/ublk.out"	# of the one before
 	"$bin/ublk" add -q 2 "$1" >"$run/ublk.out" 2>"$run/ublk.log" &
 	server="$! $server" ublk=$! disk=ublkb0
 	local i
