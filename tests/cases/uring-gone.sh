@@ -20,7 +20,7 @@ inside()
 		return
 	fi
 	none_scheduler
-	program gone gone vda
+	program gone gone vda vdb
 	kexec
 }
 
@@ -58,11 +58,12 @@ status_after_reads()
 
 host()
 {
-	truncate -s 256M "$work/slow"
+	truncate -s 256M "$work/slow" "$work/few"
 	uring_guest --timeout $((380 + ${SOAK:-0} * 60)) --params poll_queues=1 --append slub_debug=FZPU \
 		--env "SUSPEND_MODULE=$(suspend_module)" \
 		--trace virtio_blk_handle_read --trace virtio_set_status \
 		--disk "raw:$work/slow,serial=scratch-slow,queues=2,iops=200" \
+		--disk "raw:$work/few,serial=scratch-few,queues=1,qsize=16,iops=100" \
 		-- inside
 	# nothing if there was no other kernel
 	[ -z "$(status_after_reads)" ] || check V30-old-kernel-resets-the-device "$(status_after_reads)" 0

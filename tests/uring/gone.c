@@ -2,7 +2,7 @@
 /*
  * Disks that go while they are in use: unbind, unplug, module unload, suspend
  *
- * Disks: 1 throttled, with a poll queue. Every behaviour leaves the disk bound
+ * Disks: 1 throttled, with a poll queue, 2 with 16 tags, throttled. Every behaviour leaves the disk bound
  * and under its old name.
  */
 #define _GNU_SOURCE
@@ -377,6 +377,29 @@ static void test_unreaped(const void *arg)
 	want_works();
 }
 
+/* As many as the disk has tags, and as many again that wait for one */
+static void test_tags_exhausted(const void *arg)
+{
+	enum { N = 64 };
+	char *buf = map_pages(N * 4096);
+	struct removal rm;
+	struct ring r;
+	int fd;
+
+	disk_open(t_disk(1));
+	fd = open_chr(O_RDONLY);
+	ring_open(&r, N, WIDE);
+	put_reads(&r, fd, buf, N);
+	unbind_start(&rm);
+	if (!want_one_each(&r, N))
+		skip("all had been answered before the disk was gone");
+	removal_wait(&rm, 30000);
+	want_dead(fd, -1);
+	close(fd);
+	bind_again();
+	want_works();
+}
+
 static void test_ring_outlives(const void *arg)
 {
 	unsigned int setup = *(const unsigned int *)arg;
@@ -575,6 +598,63 @@ static void test_module_in_flight(const void *arg)
  * A device that was suspended and never comes back, or comes without
  * virtqueues: commands wait, or fail; either way the disk can be removed.
  */
+/* The function is reset below the driver: what was in flight ends, later I/O works */
+static void test_pci_reset(const void *arg)
+{
+	unsigned int setup = *(const unsigned int *)arg;
+	char *buf = map_pages(DEPTH * 4096), file[PATH_MAX + 8];
+	struct removal rm;
+	struct ring r;
+	int fd;
+
+	need_poll(setup);
+	if (kernel_release < 614)
+		skip("virtio drivers aren't told of a PCI reset before Linux 6.14");
+	find_device();
+	snprintf(file, sizeof(file), "%s/reset", pci_path);
+	if (access(file, W_OK))
+		skip("this PCI device has no reset");
+	fd = open_chr(O_RDONLY);
+	ring_open(&r, DEPTH, WIDE | setup);
+	put_reads(&r, fd, buf, DEPTH);
+	removal_start(&rm, file, "1");
+	removal_wait(&rm, 12000);
+	want_one_each(&r, DEPTH);
+	close(fd);
+	want_works();
+}
+
+/* A suspend finds what nobody reaps, and it is reaped after it */
+static void test_unreaped_suspend(const void *arg)
+{
+	const char *module = getenv("SUSPEND_MODULE");
+	char *buf = map_pages(DEPTH * 4096), params[64];
+	uint64_t begin;
+	struct ring r;
+	int fd;
+
+	need_poll(polled);
+	if (!module || !*module)
+		skip("SUSPEND_MODULE doesn't say which file to load");
+	fd = open_chr(O_RDONLY);
+	ring_open(&r, DEPTH, WIDE | polled);
+	find_device();
+	snprintf(params, sizeof(params), "device=%s restore=0", virtio_name);
+	put_reads(&r, fd, buf, DEPTH);
+	begin = now_ms();
+	want_res(module_load(module, params), 0, "suspending the device");
+	module_unload("suspend_one");
+	/* long before the request time-out of 30 s would reap them */
+	if (now_ms() - begin > 12000)
+		fail("suspend: got %llu ms, wanted less than 12 s",
+		     (unsigned long long)(now_ms() - begin));
+	want_eq(want_one_each(&r, DEPTH), 0, "commands that failed");
+	close(fd);
+	unbind();
+	bind_again();
+	want_works();
+}
+
 static void test_lost_in_suspend(const void *arg)
 {
 	bool restore = *(const bool *)arg;
@@ -781,6 +861,27 @@ static void test_unplug(const void *arg)
 }
 
 /* A disk added while another works hard (V04) */
+static void test_unplug_unreaped(const void *arg)
+{
+	struct host_job job = { .what = "unplug" };
+	char *buf = map_pages(DEPTH * 4096);
+	int fd = open_chr(O_RDONLY);
+	struct ring r;
+
+	need_poll(polled);
+	ring_open(&r, DEPTH, WIDE | polled);
+	put_reads(&r, fd, buf, DEPTH);
+	host_thread(&job);
+	if (job.ms > 12000)
+		fail("unplug: got %llu ms, wanted less than 12 s",
+		     (unsigned long long)job.ms);
+	want_one_each(&r, DEPTH);
+	close(fd);
+	host_do("plug");
+	await_node();
+	want_works();
+}
+
 static void test_hot_add(const void *arg)
 {
 	static const unsigned int setups[] = { 0 };
@@ -859,6 +960,7 @@ int main(int argc, char **argv)
 	} else if (!strcmp(part, "plug")) {
 		run("V01-unplug-in-flight", test_unplug, &irq);
 		run("V01-unplug-in-flight-polled", test_unplug, &polled);
+		run("V01-unplug-unreaped-polled", test_unplug_unreaped, NULL);
 		run("V04-hot-add", test_hot_add, NULL);
 	} else if (!strcmp(part, "names")) {
 		run("V04-names", test_names, NULL);
@@ -868,11 +970,15 @@ int main(int argc, char **argv)
 		run("unbind-under-load", test_under_load, &irq);
 		run("unbind-under-load-polled", test_under_load, &polled);
 		run("unbind-unreaped-polled", test_unreaped, NULL);
+		run("unbind-tags-exhausted", test_tags_exhausted, NULL);
 		run("unbind-ring-outlives", test_ring_outlives, &irq);
 		run("unbind-ring-outlives-polled", test_ring_outlives, &polled);
 		run("V02-lifetime", test_lifetime, NULL);
 		run("unbind-node-held", test_held_rounds, NULL);
 		run("V01-pci-remove", test_pci_remove, NULL);
+		run("pci-reset-in-flight", test_pci_reset, &irq);
+		run("pci-reset-unreaped-polled", test_pci_reset, &polled);
+		run("V05-suspend-unreaped-polled", test_unreaped_suspend, NULL);
 		run("V05-resume-never-comes", test_lost_in_suspend, &no);
 		run("V05-resume-fails", test_lost_in_suspend, &yes);
 		run("rmmod-node-held", test_module_held, NULL);
