@@ -175,6 +175,88 @@ static void test_setup_by_hand(const void *arg)
 		fail("IN: got other data than by block");
 }
 
+/* ---- rings that mix sizes: Linux 6.19, no liburing here knows them ---- */
+
+#define SETUP_MIXED	(1U << 18 | 1U << 19)	/* CQE_MIXED, SQE_MIXED */
+#define OP_URING_CMD128	64
+#define CQE_F_32	(1U << 15)
+
+struct mixed {
+	int			fd;
+	unsigned char		*ring;
+	struct io_uring_params	p;
+	struct io_uring_sqe	*sqes;
+	unsigned int		sq, cq;		/* both in small entries */
+};
+
+static void mixed_open(struct mixed *m)
+{
+	memset(m, 0, sizeof(*m));
+	m->p.flags = SETUP_MIXED | IORING_SETUP_NO_SQARRAY;
+	m->fd = syscall(__NR_io_uring_setup, 16, &m->p);
+	if (m->fd < 0 && errno == EINVAL)
+		skip("this kernel has no mixed rings");
+	if (m->fd < 0)
+		fail("io_uring_setup: got %s", err_name(-errno));
+	m->ring = by_hand_map(&m->p, m->fd, NULL, &m->sqes);
+}
+
+/* One command in a small SQE or a big one; its CQE, and whether that is big */
+static bool mixed_do(struct mixed *m, const struct vcmd *c, bool big,
+		     int res, uint64_t status)
+{
+	struct io_uring_sqe *sqe = &m->sqes[m->sq];
+	unsigned int n = big ? 2 : 1;
+	struct io_uring_cqe *cqe;
+	bool is_big;
+
+	memset(sqe, 0, n * sizeof(*sqe));
+	sqe_fill(sqe, c, big);
+	if (big)
+		sqe->opcode = OP_URING_CMD128;
+	m->sq += n;
+	__atomic_store_n((unsigned int *)(m->ring + m->p.sq_off.tail), m->sq,
+			 __ATOMIC_RELEASE);
+	if (syscall(__NR_io_uring_enter, m->fd, n, 1, IORING_ENTER_GETEVENTS,
+		    NULL, 0) < 1)
+		fail("io_uring_enter: got %s", err_name(-errno));
+	cqe = (void *)(m->ring + m->p.cq_off.cqes + 16 * m->cq);
+	is_big = cqe->flags & CQE_F_32;
+	want_res(cqe->res, res, "op %u in %u bytes", c->op, 64 * n);
+	want_eq(is_big ? cqe->big_cqe[0] : 0, status, "big_cqe[0]");
+	m->cq += is_big ? 2 : 1;
+	want_eq(*(unsigned int *)(m->ring + m->p.cq_off.tail), m->cq,
+		"entries of the completion queue");
+	__atomic_store_n((unsigned int *)(m->ring + m->p.cq_off.head), m->cq,
+			 __ATOMIC_RELEASE);
+	return is_big;
+}
+
+/* A CQE is big only if it has something to say; an op fits the SQE it is in */
+static void test_mixed(const void *arg)
+{
+	char *buf = map_pages(4096), *ref = map_pages(4096);
+	int fd = open_chr(O_RDONLY);
+	struct mixed m;
+	struct vcmd c;
+
+	blk_read(AREA(0), ref, 4096);
+	mixed_open(&m);
+	c = vcmd(fd, IO, VIRTIO_BLK_T_IN, AREA(0) / 512, buf, 4096);
+	want_eq(mixed_do(&m, &c, true, 0, 0), false, "big CQE for a good IN");
+	if (memcmp(buf, ref, 4096))
+		fail("IN: got other data than by block");
+	mixed_do(&m, &c, false, -EOPNOTSUPP, 0);
+	c.op = IO64;
+	want_eq(mixed_do(&m, &c, false, 0, 0), false, "big CQE for IO64");
+	c = vcmd(fd, IO, VIRTIO_BLK_T_IN, disk.bytes / 512, buf, 4096);
+	want_eq(mixed_do(&m, &c, true, -EIO, VIRTIO_BLK_S_IOERR), true,
+		"big CQE for a failed IN");
+	c.op = IO64;
+	want_eq(mixed_do(&m, &c, false, -EIO, VIRTIO_BLK_S_IOERR), true,
+		"big CQE for a failed IO64");
+}
+
 static void run_setups_by_hand(void)
 {
 	static const struct setup setups[] = {
@@ -187,6 +269,7 @@ static void run_setups_by_hand(void)
 
 	for (i = 0; i < ARRAY_SIZE(setups); i++)
 		t_run(setups[i].name, test_setup_by_hand, &setups[i]);
+	t_run("P05-mixed-sizes", test_mixed, NULL);
 }
 
 /* ---- polled rings ---- */
@@ -623,14 +706,25 @@ static void *flip_iovecs(void *arg)
 	return NULL;
 }
 
-/* Lengths and bases flip under a write: only whole legal ones take place */
+struct racer {
+	unsigned int	setup;
+	int		mode;		/* of the descriptor */
+};
+
+/*
+ * Lengths and bases flip under a write, or under a read by a descriptor that
+ * may do no more: only whole legal ones take place
+ */
 static void test_iovec_racer(const void *arg)
 {
-	uint64_t end = now_ms() + t_rounds(2000, 60000);
-	char *ref = map_pages(64 * KiB), *buf = map_pages(4096);
+	const struct racer *how = arg;
+	uint32_t type = how->mode == O_RDONLY ? VIRTIO_BLK_T_IN : VIRTIO_BLK_T_OUT;
+	uint64_t end = now_ms() + t_rounds(1500, 60000);
+	char *ref = map_pages(64 * KiB), *around = map_pages(3 * 4096);
+	char *buf = around + 4096;
 	struct iovec *iov = map_pages(4096);
 	struct race race = { .iov = iov, .buf = buf };
-	int fd = open_chr(O_RDWR);
+	int fd = open_chr(how->mode);
 	unsigned int done = 0;
 	struct answer a;
 	pthread_t t;
@@ -639,13 +733,13 @@ static void test_iovec_racer(const void *arg)
 
 	pattern_fill(ref, 64 * KiB, AREA(3), 1);
 	blk_write(AREA(3), ref, 64 * KiB);
-	memset(buf, 0xee, 4096);
+	memset(around, 0xee, 3 * 4096);
 	iov[0] = (struct iovec){ buf, 512 };
-	ring_open(&r, 8, WIDE);
+	ring_open(&r, 8, WIDE | how->setup);
 	racing = true;
 	pthread_create(&t, NULL, flip_iovecs, &race);
 	while (now_ms() < end) {
-		c = vcmd(fd, VEC, VIRTIO_BLK_T_OUT, AREA(3) / 512, iov, 1);
+		c = vcmd(fd, VEC, type, AREA(3) / 512, iov, 1);
 		a = ring_do(&r, &c);
 		if (a.res == 0)
 			done++;
@@ -658,6 +752,8 @@ static void test_iovec_racer(const void *arg)
 	pthread_join(t, NULL);
 	blk_read(AREA(3), ref, 64 * KiB);
 	want_pattern(ref + 4096, 60 * KiB, AREA(3) + 4096, 1, "behind 4 KiB");
+	want_byte(around, 4096, 0xee, "the memory before");
+	want_byte(buf + 4096, 4096, 0xee, "the memory behind");
 	if (!done)
 		skip("no legal combination was hit");
 }
@@ -680,11 +776,12 @@ static void *flip_ranges(void *arg)
 /* The list that was checked is the list that is sent */
 static void test_range_racer(const void *arg)
 {
-	uint64_t end = now_ms() + t_rounds(2000, 60000);
+	const struct racer *how = arg;
+	uint64_t end = now_ms() + t_rounds(1500, 60000);
 	char *ref = map_pages(64 * KiB);
 	struct virtio_blk_discard_write_zeroes *range = map_pages(4096);
 	struct race race = { .range = range };
-	int fd = open_chr(O_RDWR);
+	int fd = open_chr(how->mode);
 	unsigned int done = 0;
 	struct answer a;
 	pthread_t t;
@@ -697,14 +794,16 @@ static void test_range_racer(const void *arg)
 	blk_write(AREA(4), ref, 64 * KiB);
 	range->sector = AREA(4) / 512;
 	range->num_sectors = 8;
-	ring_open(&r, 8, WIDE);
+	ring_open(&r, 8, WIDE | how->setup);
 	racing = true;
 	pthread_create(&t, NULL, flip_ranges, &race);
 	while (now_ms() < end) {
 		c = vcmd(fd, IO, VIRTIO_BLK_T_WRITE_ZEROES, 0, range, 16);
 		a = ring_do(&r, &c);
 		done += a.res == 0;
-		if (a.res != 0 && a.res != -EINVAL)
+		if (how->mode == O_RDONLY)
+			want_res(a.res, -EACCES, "by a descriptor for reading");
+		else if (a.res != 0 && a.res != -EINVAL)
 			fail("got %s, wanted 0 or -EINVAL", err_name(a.res));
 		want_eq(a.big0, 0, "big_cqe[0]");
 	}
@@ -712,7 +811,9 @@ static void test_range_racer(const void *arg)
 	pthread_join(t, NULL);
 	blk_read(AREA(4), ref, 64 * KiB);
 	want_pattern(ref + 4096, 60 * KiB, AREA(4) + 4096, 1, "behind the range");
-	if (!done)
+	if (how->mode == O_RDONLY)
+		want_pattern(ref, 4096, AREA(4), 1, "the range");
+	else if (!done)
 		skip("no legal combination was hit");
 }
 
@@ -1086,6 +1187,9 @@ static void test_fixed_file(const void *arg)
 
 int main(int argc, char **argv)
 {
+	static const struct racer plain_writer = { 0, O_RDWR };
+	static const struct racer polled_writer = { IORING_SETUP_SQPOLL, O_RDWR };
+	static const struct racer polled_reader = { IORING_SETUP_SQPOLL, O_RDONLY };
 	static const uint32_t io = IO, io64 = IO64;
 	static const struct flood floods[] = {
 		{ IO, 0, 1024, true, false }, { IO64, 0, 1024, true, false },
@@ -1126,8 +1230,12 @@ int main(int argc, char **argv)
 	run_matrix();
 	t_run("P18-type-racer", test_type_racer, &io);
 	t_run("P18-type-racer-IO64", test_type_racer, &io64);
-	t_run("P18-iovec-racer", test_iovec_racer, NULL);
-	t_run("P18-range-racer", test_range_racer, NULL);
+	t_run("P18-iovec-racer", test_iovec_racer, &plain_writer);
+	t_run("P18-iovec-racer-SQPOLL", test_iovec_racer, &polled_writer);
+	t_run("P18-iovec-racer-reader-SQPOLL", test_iovec_racer, &polled_reader);
+	t_run("P18-range-racer", test_range_racer, &plain_writer);
+	t_run("P18-range-racer-SQPOLL", test_range_racer, &polled_writer);
+	t_run("P18-range-racer-reader-SQPOLL", test_range_racer, &polled_reader);
 	for (i = 0; i < ARRAY_SIZE(floods); i++)
 		t_run(flood_name[i], test_flood, &floods[i]);
 	t_run("V14-few-tags", test_fight, &few);
