@@ -6,6 +6,7 @@
 # buffers (U15), qcow2; the last without indirect descriptors, by the driver's parameter.
 #~ also 6.1
 #~ timeout 400
+#~ soak
 # shellcheck disable=SC2317 # the functions are called by name
 set -u
 # shellcheck source=lib.sh
@@ -49,13 +50,13 @@ host()
 {
 	local k
 	scratch_image big 3T scratch-big
-	scratch_image small4k 2G scratch-small4k
+	scratch_image small4k 3T scratch-small4k
 	scratch_image legacy 3T scratch-legacy
-	scratch_image U15-packed 2G scratch-U15-packed
+	scratch_image U15-packed 3T scratch-U15-packed
 	scratch_image qcow2.raw 3T scratch-qcow2
 	qemu-img convert -O qcow2 "$work/qcow2.raw" "$work/qcow2" || exit 1
 	# Only a device behind the IOMMU's translation has to do with bounce buffers.
-	uring_guest --timeout 360 --mem 1536M --params poll_queues=1 --append swiotlb=force \
+	uring_guest --timeout $((360 + ${SOAK:-0} * 60)) --mem 1536M --params poll_queues=1 --append swiotlb=force \
 		--disk "raw:$work/big,serial=scratch-big,queues=3,qsize=256,discard" \
 		--disk "raw:$work/small4k,serial=scratch-small4k,bs=4096,queues=1,qsize=16,discard" \
 		--disk "raw:$work/legacy,serial=scratch-legacy,legacy,queues=2,qsize=64" \

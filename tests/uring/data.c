@@ -236,11 +236,14 @@ static void test_from_host(const void *arg)
 
 static void test_past_2tib(const void *arg)
 {
+	unsigned int setup = *(const unsigned int *)arg;
 	uint64_t high = ((1ULL << 32) + 8) * 512, low = 8 * 512;
-	struct kit *k = kit_new(0);
 	enum path p, paths = has_io64() ? N_PATHS : P_IO64;
+	struct kit *k;
 	uint64_t seed;
 
+	need_poll(setup);
+	k = kit_new(setup);
 	if (disk.bytes < high + MiB)
 		skip("the disk ends before 2 TiB");
 	for (p = P_BLK; p < paths; p++) {
@@ -493,21 +496,53 @@ static void test_thp(const void *arg)
 }
 
 /* The largest buffer that can be registered: the same few pages, many times */
-static void test_1gib(const void *arg)
+/* LEN bytes that are the same two huge pages again and again */
+static char *map_repeated(size_t len)
 {
 	int fd = memfd_create("uring", MFD_HUGETLB);
 	char *whole, *p;
 
 	if (fd < 0 || ftruncate(fd, 4 * MiB))
 		skip("memfd of huge pages: %s", err_name(-errno));
-	whole = mmap(NULL, GiB + 2 * MiB, PROT_NONE,
+	whole = mmap(NULL, len + 6 * MiB, PROT_NONE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	whole = (char *)(((uintptr_t)whole + 2 * MiB - 1) / (2 * MiB) * (2 * MiB));
-	for (p = whole; p < whole + GiB; p += 4 * MiB)
+	for (p = whole; p < whole + len; p += 4 * MiB)
 		if (mmap(p, 4 * MiB, PROT_READ | PROT_WRITE,
 			 MAP_SHARED | MAP_FIXED, fd, 0) != p)
 			skip("no huge pages for a memfd (vm.nr_hugepages)");
-	fixed_roundtrip(whole, GiB, "1 GiB");
+	return whole;
+}
+
+static void test_1gib(const void *arg)
+{
+	fixed_roundtrip(map_repeated(GiB), GiB, "1 GiB");
+}
+
+/* As long as INFO says that one command may be, of a place that was never written */
+static void test_largest(const void *arg)
+{
+	size_t len = disk.info.max_segments * 2 * MiB;
+	int chr = open_chr(O_RDONLY);
+	struct ring r;
+	struct vcmd c;
+	char *p;
+
+	if (disk.bytes < 3 * GiB)
+		skip("the disk is smaller than 3 GiB");
+	if (disk.info.max_segment_size < 2 * MiB)
+		skip("segments of %u bytes", disk.info.max_segment_size);
+	len = len < disk.info.max_bytes ? len : disk.info.max_bytes;
+	p = map_repeated(len);
+	memset(p, 0xff, 4 * MiB);
+	ring_open(&r, 8, WIDE);
+	c = vcmd(chr, VIRTBLK_URING_CMD_IO, VIRTIO_BLK_T_IN, 2 * GiB / 512, p,
+		 len);
+	want_res(ring_do(&r, &c).res, 0, "read of %zu bytes", len);
+	want_byte(p, 4 * MiB, 0, "what was read last");
+	c.len += disk.info.logical_block_size;
+	if (c.len > disk.info.max_bytes)
+		want_res(ring_do(&r, &c).res, -EINVAL, "a block more");
 }
 
 /* ---- limits ---- */
@@ -836,6 +871,7 @@ static void test_zeroes_forms(const void *arg)
 
 int main(int argc, char **argv)
 {
+	static const unsigned int by_irq, by_polling = IORING_SETUP_IOPOLL;
 	static const unsigned int irq, polled = IORING_SETUP_IOPOLL;
 	static const unsigned int memfd_huge = MFD_HUGETLB, memfd_plain;
 	static const uint32_t vec = VIRTBLK_URING_CMD_IO_VEC,
@@ -848,7 +884,8 @@ int main(int argc, char **argv)
 		die("%s: the disk has less than 1 GiB", disk.blk);
 	run_pairs();
 	t_run("host-to-guest", test_from_host, NULL);
-	t_run("P01-past-2TiB", test_past_2tib, NULL);
+	t_run("P01-past-2TiB", test_past_2tib, &by_irq);
+	t_run("P01-past-2TiB-polled", test_past_2tib, &by_polling);
 	t_run("last-block", test_last_block, NULL);
 	t_run("V19-units", test_units, NULL);
 	t_run("P24-iovecs", test_iovecs, &vec);
@@ -864,6 +901,7 @@ int main(int argc, char **argv)
 	t_run("P12-max-segments", test_max_segments, NULL);
 	t_run("max-bytes-any-alignment", test_max_any, NULL);
 	t_run("large-contiguous", test_large_contiguous, NULL);
+	t_run("largest-transfer", test_largest, NULL);
 	t_run("polled-paths", test_polled, NULL);
 	t_run("every-cpu", test_every_cpu, &irq);
 	t_run("every-cpu-polled", test_every_cpu, &polled);
