@@ -16,6 +16,7 @@ inside()
 {
 	none_scheduler
 	program ending ending vda vdb
+	unloads
 }
 
 host()

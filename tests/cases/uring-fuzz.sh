@@ -18,6 +18,7 @@ inside()
 	none_scheduler
 	program fuzz fuzz vda
 	program fuzz fuzz-few-tags vdb
+	unloads
 }
 
 host()

@@ -22,6 +22,7 @@ inside()
 	program ioctl ioctl-4k vdc
 	program ioctl ioctl-nodiscard vdd
 	program complete complete vde
+	unloads
 }
 
 # The reads of 900 KiB and 904 KiB enclose the refusals.

@@ -26,6 +26,7 @@ inside()
 	program rings rings vda vdb vdc $(find /sys/block -name 'dm-*' -printf '%f\n' | sort)
 	dmsetup remove --noudevsync poll irq	# so that the driver can be unloaded
 	program coherence coherence vda vdd vde
+	unloads
 }
 
 host()

@@ -23,6 +23,13 @@ program()
 	[ $rc = 0 ] || [ $rc = 77 ] || failed=1
 }
 
+# Last: nothing of what the programs did holds the module, and it leaves nothing.
+unloads()
+{
+	works unloads rmmod virtio_blk
+	check leaves-nothing "$(grep -E 'virtblk|vblk' /proc/devices; ls -d /sys/class/vblk-generic /dev/vd*c0 2>/dev/null)" ""
+}
+
 uring_guest() { guest --env "URING_OPTIONS=${URING_OPTIONS:-}" "$@"; }
 
 # Prints the module that suspends one device, built beside this kernel's driver; nothing

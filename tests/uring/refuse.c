@@ -713,15 +713,20 @@ static void test_no_leak(const void *arg)
 	long pinned = pinned_pages();
 	struct iovec bad = { (void *)4096, 4096 };
 	struct io_uring_sqe *sqe;
-	struct ring r;
+	struct iovec reg = { buf, 4096 };
+	struct ring r, with_buffer, *ring;
 	struct vcmd c;
 	int want;
 
 	ring_open(&r, 512, WIDE);
+	ring_open(&with_buffer, 4, WIDE);
+	want_res(io_uring_register_buffers(&with_buffer.u, &reg, 1), 0,
+		 "registering a buffer");
 	for (i = 0; i < rounds; i++) {
 		c = vcmd(fd, i % 2 ? VEC : IO, i / 2 % 2, SEC(PLACE),
 			 i % 2 ? (void *)&bad : (void *)4096, i % 2 ? 1 : 4096);
 		want = -EFAULT;
+		ring = &r;
 		if (i % 5 == 4) {
 			c = vcmd(fd, IO, VIRTIO_BLK_T_IN, SEC(PLACE), buf, 4096);
 			c.uring_flags = IORING_URING_CMD_FIXED;
@@ -730,8 +735,17 @@ static void test_no_leak(const void *arg)
 			c = vcmd(fd, IO, 0, SEC(PLACE), guard - 4096, 8192);
 			c.sqe_flags = i % 2 ? IOSQE_ASYNC : 0;
 		}
-		want_res(ring_do(&r, &c).res, want, "round %u", i);
+		if (i % 11 == 10) {	/* not within the registered buffer */
+			ring = &with_buffer;
+			c = vcmd(fd, VEC, 0, SEC(PLACE), &bad, 1);
+			c.uring_flags = IORING_URING_CMD_FIXED;
+			want = disk.info.driver_features &
+			       VIRTBLK_URING_F_FIXED_VEC ? -EFAULT : -EOPNOTSUPP;
+		}
+		want_res(ring_do(ring, &c).res, want, "round %u", i);
 	}
+	io_uring_unregister_buffers(&with_buffer.u);
+	ring_close(&with_buffer);
 	want_eq(pinned_pages() - pinned, 0, "pages left pinned");
 	for (i = 0; i < depth; i++) {
 		sqe = ring_sqe(&r);
