@@ -27,18 +27,34 @@ dump()
 # and the only one that is left; depths below and above the ring's.
 kinds=(poll_queues=1 poll_queues=9 "num_request_queues=1 poll_queues=1" queue_depth=8 "queue_depth=1000 poll_queues=2")
 
+# By the node, too; a polled one only where a queue is left to poll.
+node_reads()	# NAME
+{
+	local d cpu poll said bad='' cmd=$top/build/tests/device/node-cmd
+	[ "$DRIVER" = ours ] || return
+	for d in a b c; do for cpu in 0 1 2; do for poll in '' -p; do
+		# shellcheck disable=SC2086 # a word or none
+		said=$(taskset -c "$cpu" "$cmd" $poll -l 4096 "/dev/vd${d}c0" in 2>&1)
+		[ "$said" = "res=0 result=0" ] && continue
+		[ "$said $poll" = "res=-95 status=0 -p" ] && "$cmd" "/dev/vd${d}c0" info | grep -qx poll_queues=0 && continue
+		bad+="vd$d CPU $cpu $poll: $said, "
+	done; done; done
+	check "V11-node-on-every-cpu-$1" "$bad" ""
+}
+
 inside()
 {
 	local i cpu
 	for i in "${!kinds[@]}"; do
 		# shellcheck disable=SC2086 # parameters are words
-		reload ${kinds[i]} || { fail "load-${kinds[i]// /-}" "insmod failed" "success"; continue; }
+		reload ${kinds[i]} || { fail "V11-load-${kinds[i]// /-}" "insmod failed" "success"; continue; }
 		dump >"$VM_SCRATCH/$DRIVER-$i"
 		# A read from every CPU, whichever queue it maps to.
 		for cpu in 0 1 2; do
 			taskset -c "$cpu" dd if=/dev/vda of=/dev/null bs=4k count=1 iflag=direct status=none ||
-				fail "read-cpu$cpu-${kinds[i]// /-}" "an error" "data"
+				fail "V11-read-cpu$cpu-${kinds[i]// /-}" "an error" "data"
 		done
+		node_reads "${kinds[i]// /-}"
 	done
 }
 
@@ -55,7 +71,7 @@ host()
 	with_stock boot || return
 	for i in "${!kinds[@]}"; do
 		name=${kinds[i]// /-}
-		compare "attributes-$name" "$work/share/stock-$i" "$work/share/ours-$i"
+		compare "V11-attributes-$name" "$work/share/stock-$i" "$work/share/ours-$i"
 	done
 }
 
