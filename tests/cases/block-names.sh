@@ -45,9 +45,31 @@ mmio()
 	works V37-reload-reads dd if=/dev/vda of=/dev/null bs=64k iflag=direct status=none
 }
 
+# More disks than any guest can have, by the function itself
+far_names()
+{
+	{
+		printf '#include <errno.h>\n#include <stdio.h>\n#include <stdlib.h>\n#define DISK_NAME_LEN 32\n'
+		sed -n '/^static int virtblk_disk_name/,/^}/p' "$top/drivers/block/main.c"
+		cat <<-'EOT'
+			int main(int argc, char **argv)
+			{
+				char name[DISK_NAME_LEN];
+
+				for (int i = 1; i < argc; i++)
+					puts(virtblk_disk_name("vd", atoi(argv[i]), name) ? "?" : name);
+			}
+		EOT
+	} >"$work/names.c"
+	works names-compile cc -Wall -Werror -o "$work/names" "$work/names.c"
+	check names-far-beyond "$("$work/names" 0 25 26 27 51 52 701 702 18277 18278 | paste -sd ' ')" \
+		"vda vdz vdaa vdab vdaz vdba vdzz vdaaa vdzzz vdaaaa"
+}
+
 host()
 {
 	local n disks=()
+	far_names
 	for ((n = 0; n < count; n++)); do disks+=(--disk "null:$((n + 1))M,queues=1,qsize=16,serial=disk-$n"); done
 	guest --udev "${disks[@]}" -- many
 	head -c 2M /dev/urandom >"$work/share/data"
