@@ -345,20 +345,31 @@ static void *cold_thread(void *arg)
 #define COLD_THREADS	17
 #define COLD_PAGES	1024
 
+struct cold_way {
+	int	flags;		/* of the mapping */
+	bool	in_fs;		/* a file in a file system on the disk, or the disk */
+};
+
 static void test_cold_file(const void *arg)
 {
-	unsigned int flags = *(const unsigned int *)arg, i, round;
+	const struct cold_way *way = arg;
 	pthread_t t[COLD_THREADS];
 	struct cold c[COLD_THREADS];
-	int blk;
+	unsigned int i, round;
+	int file;
 
 	if (!t_disk(1))
 		skip("no disk with a small queue given");
 	disk_open(t_disk(1));
-	blk = open_blk(O_RDWR);
+	if (way->in_fs && !getenv("COLD_FILE"))
+		skip("COLD_FILE names no file on that disk");
+	file = way->in_fs ? open(getenv("COLD_FILE"), O_RDWR) : open_blk(O_RDWR);
+	if (file < 0)
+		fail("%s: %s", getenv("COLD_FILE"), strerror(errno));
 	for (round = 0; round < t_rounds(1, 50); round++) {
 		char *map = mmap(NULL, COLD_PAGES * 4096, PROT_READ | PROT_WRITE,
-				 flags, blk, 128 * MiB);
+				 way->flags, file,
+				 way->in_fs ? 0 : 128 * MiB);
 
 		if (map == MAP_FAILED)
 			fail("mmap: %s", strerror(errno));
@@ -407,7 +418,8 @@ static void run_ways(const char *name, void (*fn)(const void *))
 
 int main(int argc, char **argv)
 {
-	static const unsigned int private = MAP_PRIVATE, shared = MAP_SHARED;
+	static const struct cold_way private = { MAP_PRIVATE, true },
+		shared = { MAP_SHARED, true }, node = { MAP_SHARED, false };
 
 	if (argc == 2 && !strcmp(argv[1], "--after-exec"))
 		return after_exec();
@@ -423,5 +435,6 @@ int main(int argc, char **argv)
 	t_run("scheduler-under-load", test_scheduler_load, NULL);
 	t_run("cold-file-private", test_cold_file, &private);
 	t_run("cold-file-shared", test_cold_file, &shared);
+	t_run("cold-block-node", test_cold_file, &node);
 	return t_end();
 }
