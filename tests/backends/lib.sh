@@ -116,7 +116,7 @@ qsd_stop()
 	local i
 	kill $server 2>/dev/null
 	for ((i = 0; i < 100; i++)); do kill -0 $server 2>/dev/null || break; sleep 0.05; done
-	kill -9 $server 2>/dev/null
+	! kill -0 $server 2>/dev/null || kill -9 $server
 	wait $server 2>/dev/null
 }
 

@@ -25,7 +25,6 @@ seconds_of()	# COMMAND…: in hundredths, in the group
 limits()
 {
 	local block node
-	mkdir -p /sys/fs/cgroup
 	mountpoint -q /sys/fs/cgroup || mount -t cgroup2 cgroup2 /sys/fs/cgroup
 	echo +io >/sys/fs/cgroup/cgroup.subtree_control
 	mkdir -p "$group"

@@ -495,7 +495,6 @@ static void test_thp(const void *arg)
 	fixed_roundtrip(p, 4 * MiB, "transparent huge pages");
 }
 
-/* The largest buffer that can be registered: the same few pages, many times */
 /* LEN bytes that are the same two huge pages again and again */
 static char *map_repeated(size_t len)
 {
@@ -514,6 +513,7 @@ static char *map_repeated(size_t len)
 	return whole;
 }
 
+/* The largest buffer that can be registered */
 static void test_1gib(const void *arg)
 {
 	fixed_roundtrip(map_repeated(GiB), GiB, "1 GiB");
@@ -871,7 +871,6 @@ static void test_zeroes_forms(const void *arg)
 
 int main(int argc, char **argv)
 {
-	static const unsigned int by_irq, by_polling = IORING_SETUP_IOPOLL;
 	static const unsigned int irq, polled = IORING_SETUP_IOPOLL;
 	static const unsigned int memfd_huge = MFD_HUGETLB, memfd_plain;
 	static const uint32_t vec = VIRTBLK_URING_CMD_IO_VEC,
@@ -884,8 +883,8 @@ int main(int argc, char **argv)
 		die("%s: the disk has less than 1 GiB", disk.blk);
 	run_pairs();
 	t_run("host-to-guest", test_from_host, NULL);
-	t_run("P01-past-2TiB", test_past_2tib, &by_irq);
-	t_run("P01-past-2TiB-polled", test_past_2tib, &by_polling);
+	t_run("P01-past-2TiB", test_past_2tib, &irq);
+	t_run("P01-past-2TiB-polled", test_past_2tib, &polled);
 	t_run("last-block", test_last_block, NULL);
 	t_run("V19-units", test_units, NULL);
 	t_run("P24-iovecs", test_iovecs, &vec);

@@ -2,8 +2,8 @@
 /*
  * Disks that go while they are in use: unbind, unplug, module unload, suspend
  *
- * Disks: 1 throttled, with a poll queue, 2 with 16 tags, throttled. Every behaviour leaves the disk bound
- * and under its old name.
+ * Disks: 1 throttled, with a poll queue, 2 throttled, with 16 tags. Every
+ * behaviour leaves the disk bound and under its old name.
  */
 #define _GNU_SOURCE
 #include "helper.h"
@@ -377,27 +377,31 @@ static void test_unreaped(const void *arg)
 	want_works();
 }
 
-/* As many as the disk has tags, and as many again that wait for one */
+/* Four times as many commands as tags: most wait for one when the disk goes */
 static void test_tags_exhausted(const void *arg)
 {
 	enum { N = 64 };
 	char *buf = map_pages(N * 4096);
+	unsigned int lost;
 	struct removal rm;
 	struct ring r;
 	int fd;
 
+	if (!t_disk(1))
+		skip("no disk with a small queue given");
 	disk_open(t_disk(1));
 	fd = open_chr(O_RDONLY);
 	ring_open(&r, N, WIDE);
 	put_reads(&r, fd, buf, N);
 	unbind_start(&rm);
-	if (!want_one_each(&r, N))
-		skip("all had been answered before the disk was gone");
+	lost = want_one_each(&r, N);
 	removal_wait(&rm, 30000);
 	want_dead(fd, -1);
 	close(fd);
 	bind_again();
 	want_works();
+	if (!lost)
+		skip("all had been answered before the disk was gone");
 }
 
 static void test_ring_outlives(const void *arg)
@@ -594,10 +598,6 @@ static void test_module_in_flight(const void *arg)
 
 /* ---- suspend (V05) ---- */
 
-/*
- * A device that was suspended and never comes back, or comes without
- * virtqueues: commands wait, or fail; either way the disk can be removed.
- */
 /* The function is reset below the driver: what was in flight ends, later I/O works */
 static void test_pci_reset(const void *arg)
 {
@@ -655,6 +655,10 @@ static void test_unreaped_suspend(const void *arg)
 	want_works();
 }
 
+/*
+ * A device that was suspended and never comes back, or comes without
+ * virtqueues: commands wait, or fail; either way the disk can be removed.
+ */
 static void test_lost_in_suspend(const void *arg)
 {
 	bool restore = *(const bool *)arg;
@@ -860,7 +864,6 @@ static void test_unplug(const void *arg)
 	want_works();
 }
 
-/* A disk added while another works hard (V04) */
 static void test_unplug_unreaped(const void *arg)
 {
 	struct host_job job = { .what = "unplug" };
@@ -882,6 +885,7 @@ static void test_unplug_unreaped(const void *arg)
 	want_works();
 }
 
+/* A disk added while another works hard (V04) */
 static void test_hot_add(const void *arg)
 {
 	static const unsigned int setups[] = { 0 };

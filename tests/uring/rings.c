@@ -210,7 +210,6 @@ static bool mixed_do(struct mixed *m, const struct vcmd *c, bool big,
 	struct io_uring_cqe *cqe;
 	bool is_big;
 
-	memset(sqe, 0, n * sizeof(*sqe));
 	sqe_fill(sqe, c, big);
 	if (big)
 		sqe->opcode = OP_URING_CMD128;

@@ -70,7 +70,14 @@ static void add_range(char **buf, const char *arg)
 
 static int mode_number(const char *s)
 {
-	return !strcmp(s, "ro") ? O_RDONLY : !strcmp(s, "wo") ? O_WRONLY : O_RDWR;
+	if (!strcmp(s, "ro"))
+		return O_RDONLY;
+	if (!strcmp(s, "wo"))
+		return O_WRONLY;
+	if (!strcmp(s, "rw"))
+		return O_RDWR;
+	fprintf(stderr, "node-cmd: -m takes ro, wo or rw, not %s\n", s);
+	exit(2);
 }
 
 static void help(void)
