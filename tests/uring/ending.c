@@ -208,28 +208,61 @@ static void test_close(const void *arg)
 	want_eq(vm_pin_kb(getpid()), 0, "VmPin");
 }
 
-/* A cancel request: the command goes on and ends once */
-static void test_cancel(const void *arg)
-{
-	const struct way *w = arg;
-	char *buf = map_pages(DEPTH * 4096);
-	unsigned int seen[DEPTH] = { 0 }, i, answers = 0;
-	struct io_uring_sqe *sqe;
-	struct answer a;
-	struct ring r;
+/*
+ * Cancel requests, by each key that io_uring knows: answered, and a command goes on
+ * and ends once all the same
+ */
+#define CANCELS		(DEPTH / 8)
 
-	need_poll(w->setup);
-	fill_ring(&r, w, buf, open_chr(O_RDONLY));
-	for (i = 0; i < DEPTH; i += 8) {
-		sqe = ring_sqe(&r);
-		sqe->opcode = IORING_OP_ASYNC_CANCEL;
-		sqe->fd = -1;
-		sqe->addr = i;
-		sqe->user_data = 1000 + i;
-	}
-	ring_submit(&r);
-	for (i = 0; i < DEPTH + DEPTH / 8; i++) {
-		a = ring_take(&r);
+struct cancel_way {
+	const char		*name;
+	const struct way	*way;
+	unsigned int		flags;		/* IORING_ASYNC_CANCEL_* */
+	bool			sync;		/* by io_uring_register() */
+};
+
+static const struct cancel_way cancel_ways[] = {
+	{ "by-fd", &ways[0], IORING_ASYNC_CANCEL_FD, false },
+	{ "all-by-fd", &ways[0], IORING_ASYNC_CANCEL_FD |
+		IORING_ASYNC_CANCEL_ALL, false },
+	{ "any", &ways[0], IORING_ASYNC_CANCEL_ANY, false },
+	{ "any-async", &ways[2], IORING_ASYNC_CANCEL_ANY, false },
+	{ "any-polled", &ways[3], IORING_ASYNC_CANCEL_ANY, false },
+	{ "any-SQPOLL", &ways[5], IORING_ASYNC_CANCEL_ANY, false },
+	{ "sync-by-user-data", &ways[0], 0, true },
+	{ "sync-any", &ways[0], IORING_ASYNC_CANCEL_ANY, true },
+};
+
+static void put_cancel(struct ring *r, unsigned int flags, int fd, unsigned int i)
+{
+	struct io_uring_sqe *sqe = ring_sqe(r);
+
+	sqe->opcode = IORING_OP_ASYNC_CANCEL;
+	sqe->fd = flags & IORING_ASYNC_CANCEL_FD ? fd : -1;
+	sqe->addr = flags ? 0 : i;
+	sqe->cancel_flags = flags;
+	sqe->user_data = 1000 + i;
+}
+
+/* Waits for what it finds, unlike the others, but not longer than its time-out */
+static void cancel_now(struct ring *r, unsigned int flags, unsigned int i)
+{
+	struct io_uring_sync_cancel_reg reg = { .addr = flags ? 0 : i,
+		.fd = -1, .flags = flags, .timeout.tv_sec = 0,
+		.timeout.tv_nsec = 20000000 };
+	int ret = io_uring_register_sync_cancel(&r->u, &reg);
+
+	if (ret < 0 && ret != -ENOENT && ret != -EALREADY && ret != -ETIME)
+		fail("a synchronous cancel: got %s", err_name(ret));
+}
+
+static void want_one_end_each(struct ring *r, unsigned int cancels)
+{
+	unsigned int seen[DEPTH] = { 0 }, i, answers = 0;
+	struct answer a;
+
+	for (i = 0; i < DEPTH + cancels; i++) {
+		a = ring_take(r);
 		if (a.user_data >= 1000) {
 			answers++;
 			continue;
@@ -239,11 +272,42 @@ static void test_cancel(const void *arg)
 			fail("command %u: got %s, wanted 0 or -ECANCELED",
 			     (unsigned int)a.user_data, err_name(a.res));
 	}
-	want_eq(answers, DEPTH / 8, "answers to cancel requests");
+	want_eq(answers, cancels, "answers to cancel requests");
 	for (i = 0; i < DEPTH; i++)
 		want_eq(seen[i], 1, "CQEs of command %u", i);
-	if (ring_take_within(&r, &a, 50))
+	if (ring_take_within(r, &a, 50))
 		fail("a CQE too many");
+}
+
+static void cancel_some(const struct cancel_way *c)
+{
+	char *buf = map_pages(DEPTH * 4096);
+	int fd = open_chr(O_RDONLY);
+	struct ring r;
+	unsigned int i;
+
+	need_poll(c->way->setup);
+	fill_ring(&r, c->way, buf, fd);
+	for (i = 0; i < DEPTH; i += DEPTH / CANCELS) {
+		if (c->sync)
+			cancel_now(&r, c->flags, i);
+		else
+			put_cancel(&r, c->flags, fd, i);
+	}
+	ring_submit(&r);
+	want_one_end_each(&r, c->sync ? 0 : CANCELS);
+}
+
+static void test_cancel(const void *arg)
+{
+	const struct cancel_way by_user_data = { .way = arg };
+
+	cancel_some(&by_user_data);
+}
+
+static void test_cancel_way(const void *arg)
+{
+	cancel_some(arg);
 }
 
 /* ---- what the block layer does meanwhile ---- */
@@ -420,6 +484,8 @@ int main(int argc, char **argv)
 {
 	static const struct cold_way private = { MAP_PRIVATE, true },
 		shared = { MAP_SHARED, true }, node = { MAP_SHARED, false };
+	char name[64];
+	unsigned int i;
 
 	if (argc == 2 && !strcmp(argv[1], "--after-exec"))
 		return after_exec();
@@ -430,6 +496,10 @@ int main(int argc, char **argv)
 	run_ways("P19-fork-and-exit", test_fork_and_exit);
 	run_ways("close", test_close);
 	run_ways("cancel", test_cancel);
+	for (i = 0; i < ARRAY_SIZE(cancel_ways); i++) {
+		snprintf(name, sizeof(name), "cancel-%s", cancel_ways[i].name);
+		t_run(name, test_cancel_way, &cancel_ways[i]);
+	}
 	t_run("unreaped-polled-and-block", test_unreaped_and_block, NULL);
 	t_run("unreaped-polled-scheduler", test_scheduler_unreaped, NULL);
 	t_run("scheduler-under-load", test_scheduler_load, NULL);
