@@ -267,56 +267,102 @@ static void test_ioctl32(const void *arg)
 		fail("INFO: got another answer than a 64-bit program");
 }
 
-/* A ring made by a 32-bit program reads 32-bit iovecs */
+/* A ring made by a 32-bit program reads 32-bit iovecs, whoever issues the command */
+struct way32 {
+	const char	*name;
+	uint32_t	op;
+	unsigned int	setup;
+	uint8_t		sqe_flags;
+};
+
+static const struct way32 ways32[] = {
+	{ "plain", VIRTBLK_URING_CMD_IO_VEC, WIDE, 0 },
+	{ "async", VIRTBLK_URING_CMD_IO_VEC, WIDE, IOSQE_ASYNC },
+	{ "SQPOLL", VIRTBLK_URING_CMD_IO_VEC, WIDE | IORING_SETUP_SQPOLL, 0 },
+	{ "polled", VIRTBLK_URING_CMD_IO_VEC, WIDE | IORING_SETUP_IOPOLL, 0 },
+	{ "IO64_VEC", VIRTBLK_URING_CMD_IO64_VEC, 0, 0 },
+	{ "IO64_VEC-async", VIRTBLK_URING_CMD_IO64_VEC, 0, IOSQE_ASYNC },
+};
+
+/* Sends the command by 32-bit calls, with the ring's parameters at par; its result */
+static int do32(struct io_uring_params *par, struct vcmd *c)
+{
+	unsigned int cqe_size = par->flags & IORING_SETUP_CQE32 ? 32 : 16;
+	unsigned int sqe_size = par->flags & IORING_SETUP_SQE128 ? 128 : 64;
+	unsigned int enter = IORING_ENTER_GETEVENTS;
+	struct io_uring_sqe *sqe;
+	unsigned char *sq;
+	int ring, ret;
+
+	if (par->flags & IORING_SETUP_SQPOLL)
+		enter |= IORING_ENTER_SQ_WAKEUP;
+	ring = call32(IO_URING_SETUP32, 4, (long)par, 0, 0, 0);
+	if (ring < 0)
+		fail("io_uring_setup by 32 bit: got %s", err_name(ring));
+	sq = mmap(NULL, par->cq_off.cqes + cqe_size * par->cq_entries, PROT_READ |
+		  PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
+	sqe = mmap(NULL, sqe_size * par->sq_entries, PROT_READ | PROT_WRITE,
+		   MAP_SHARED, ring, IORING_OFF_SQES);
+	if (sq == MAP_FAILED || sqe == MAP_FAILED)
+		fail("cannot map the ring");
+	sqe_fill(sqe, c, sqe_size == 128);
+	((unsigned int *)(sq + par->sq_off.array))[0] = 0;
+	__atomic_store_n((unsigned int *)(sq + par->sq_off.tail), 1,
+			 __ATOMIC_RELEASE);
+	ret = call32(IO_URING_ENTER32, ring, 1, 1, enter, 0);
+	want_res(ret, 1, "io_uring_enter by 32 bit");
+	return ((struct io_uring_cqe *)(sq + par->cq_off.cqes))->res;
+}
+
 static void test_iovec32(const void *arg)
 {
+	const struct way32 *way = arg;
 	struct {
 		uint32_t base, len;
 	} *iov32;
 	char *p = low_memory(), *ref = map_pages(16 * KiB);
 	struct io_uring_params *par = (void *)p;
-	int fd = open_chr(O_RDONLY), ring;
-	struct io_uring_sqe *sqe;
-	struct io_uring_cqe *cqe;
-	unsigned char *sq;
 	struct vcmd c;
 
+	need_poll(way->setup);
+	if (op_is_64(way->op) && !has_io64())
+		skip("this kernel has no 64-byte commands");
 	memset(par, 0, sizeof(*par));
-	par->flags = WIDE;
-	ring = call32(IO_URING_SETUP32, 4, (long)par, 0, 0, 0);
-	if (ring < 0)
-		fail("io_uring_setup by 32 bit: got %s", err_name(ring));
-	sq = mmap(NULL, par->cq_off.cqes + 32 * par->cq_entries, PROT_READ |
-		  PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
-	sqe = mmap(NULL, 128 * par->sq_entries, PROT_READ | PROT_WRITE,
-		   MAP_SHARED, ring, IORING_OFF_SQES);
-	if (sq == MAP_FAILED || sqe == MAP_FAILED)
-		fail("cannot map the ring");
+	par->flags = way->setup;
 	iov32 = (void *)(p + 4096);
 	iov32[0].base = (uintptr_t)p + 8192;
 	iov32[0].len = 4096;
 	iov32[1].base = (uintptr_t)p + 64 * KiB;
 	iov32[1].len = 8192;
-	c = vcmd(fd, VIRTBLK_URING_CMD_IO_VEC, VIRTIO_BLK_T_IN, 0, iov32, 2);
-	sqe_fill(sqe, &c, true);
-	((unsigned int *)(sq + par->sq_off.array))[0] = 0;
-	__atomic_store_n((unsigned int *)(sq + par->sq_off.tail), 1,
-			 __ATOMIC_RELEASE);
-	want_res(call32(IO_URING_ENTER32, ring, 1, 1, IORING_ENTER_GETEVENTS, 0),
-		 1, "io_uring_enter by 32 bit");
-	cqe = (void *)(sq + par->cq_off.cqes);
-	want_res(cqe->res, 0, "IO_VEC with 32-bit iovecs");
+	c = vcmd(open_chr(O_RDONLY), way->op, VIRTIO_BLK_T_IN, 0, iov32, 2);
+	c.sqe_flags = way->sqe_flags;
+	want_res(do32(par, &c), 0, "32-bit iovecs");
 	blk_read(0, ref, 12 * KiB);
 	if (memcmp(ref, p + 8192, 4096) ||
 	    memcmp(ref + 4096, p + 64 * KiB, 8192))
 		fail("the data: got other bytes than by block");
+}
+
+static void run_iovecs32(void)
+{
+	char name[64];
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(ways32); i++) {
+		snprintf(name, sizeof(name), "32-bit-iovecs-%s", ways32[i].name);
+		t_run(name, test_iovec32, &ways32[i]);
+	}
 }
 #else
 static void test_ioctl32(const void *arg)
 {
 	skip("32-bit calls are only written for x86-64");
 }
-#define test_iovec32 test_ioctl32
+
+static void run_iovecs32(void)
+{
+	t_run("32-bit-iovecs", test_ioctl32, NULL);
+}
 #endif
 
 /*
@@ -374,6 +420,6 @@ int main(int argc, char **argv)
 	t_run("stat", test_stat, NULL);
 	t_run("sysfs-place", test_sysfs_place, NULL);
 	t_run("32-bit-ioctls", test_ioctl32, NULL);
-	t_run("32-bit-iovecs", test_iovec32, NULL);
+	run_iovecs32();
 	return t_end();
 }
