@@ -163,6 +163,10 @@ static void random_range(struct thread *t, struct vcmd *c, unsigned int slot)
 		r[i].num_sectors = once(t, 10) ? ~0U - rnd(t, 9) :
 			rnd(t, REACH / 512);
 		r[i].flags = once(t, 6) ? 1U << rnd(t, 32) : 0;
+		if (!once(t, 3)) {	/* as a disk may want it */
+			r[i].sector &= ~7ULL;
+			r[i].num_sectors &= ~7U;
+		}
 	}
 	c->data = once(t, 30) ? 4096 : (uintptr_t)r;
 	c->len = PICK(t, lens);
@@ -176,6 +180,26 @@ static bool is_range_type(uint32_t type)
 {
 	return type == VIRTIO_BLK_T_DISCARD || type == VIRTIO_BLK_T_WRITE_ZEROES ||
 	       type == VIRTIO_BLK_T_SECURE_ERASE;
+}
+
+/* Most commands of a zone have to name its first sector */
+static void random_zone(struct thread *t, struct vcmd *c)
+{
+	if (c->type == VIRTIO_BLK_T_ZONE_RESET_ALL)
+		c->sector = once(t, 8) ? 8 : 0;
+	else if (t->rw == c->fd && once(t, 2))
+		c->sector = AREA_OF(t->id) / 512;
+	if (c->type != VIRTIO_BLK_T_ZONE_APPEND && !once(t, 4))
+		c->len = 0;
+}
+
+static bool is_zone_type(uint32_t type)
+{
+	return type == VIRTIO_BLK_T_ZONE_APPEND ||
+	       type == VIRTIO_BLK_T_ZONE_OPEN || type == VIRTIO_BLK_T_ZONE_CLOSE ||
+	       type == VIRTIO_BLK_T_ZONE_FINISH ||
+	       type == VIRTIO_BLK_T_ZONE_RESET ||
+	       type == VIRTIO_BLK_T_ZONE_RESET_ALL;
 }
 
 static void random_flags(struct thread *t, struct vcmd *c)
@@ -238,10 +262,15 @@ static void random_command(struct thread *t, struct vcmd *c, unsigned int slot)
 	if (once(t, 100) && (c->op == VIRTBLK_URING_CMD_IO ||
 			     c->op == VIRTBLK_URING_CMD_IO64))
 		random_raw(t, c);
-	if (c->type == VIRTIO_BLK_T_GET_ID || c->type == VIRTIO_BLK_T_FLUSH)
+	if (is_zone_type(c->type))
+		random_zone(t, c);
+	if (c->type == VIRTIO_BLK_T_GET_ID || c->type == VIRTIO_BLK_T_FLUSH ||
+	    c->type == VIRTIO_BLK_T_GET_LIFETIME)
 		c->sector = once(t, 8) ? 8 : 0;
 	if (c->type == VIRTIO_BLK_T_FLUSH && !once(t, 4))
 		c->len = 0;
+	if (c->type == VIRTIO_BLK_T_GET_LIFETIME && !once(t, 4))
+		c->len = 6;	/* struct virtio_blk_lifetime, newer than some headers */
 	if (once(t, 100))
 		c->op = random_next(&t->rnd) >> rnd(t, 64);
 	t->batch.must_fail[slot] = !t->scribbled && c->fd != t->rw &&

@@ -89,7 +89,8 @@ void window_check(unsigned int writer, unsigned int writers)
 static bool contract_errno(int res)
 {
 	static const int known[] = { 0, -EIO, -EOPNOTSUPP, -EINVAL, -EACCES,
-		-EPERM, -EFAULT, -ENOMEM, -ENOTTY, -EBADF, -ECANCELED };
+		-EPERM, -EFAULT, -ENOMEM, -ENOTTY, -EBADF, -ECANCELED,
+		-ETOOMANYREFS, -EOVERFLOW };
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(known); i++)
