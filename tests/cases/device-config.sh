@@ -36,11 +36,17 @@ many_queues()
 # V16: SEG_MAX absent, 0 or more than the ring holds
 segments()	# WANTED OPTIONS...
 {
-	local want=$1
+	local want=$1 len
 	shift
 	dev_up seg "$@"
 	is "max_segments" "$(sys queue/max_segments)" "$want"
 	dd if="/dev/$disk" of=/dev/null bs=64k count=4 iflag=direct status=none || is "reading" failed fine
+	# a page a segment: the node's own buffers can't be split over requests
+	! ours || for len in 4096 8192 16384 1048576; do
+		like "IN of $len" "$(cmd -l "$len" in)" "res=@(0 result=0|-22 status=0)"
+		like "OUT of $len" "$(cmd -l "$len" out)" "res=@(0 result=0|-22 status=0)"
+	done
+	! ours || is "IN of a page" "$(cmd -l 4096 in)" "res=0 result=0"
 	# none of the requests may have had more
 	is "requests with more segments" "$(awk -v max="$want" '/"req"/ {
 		n = gsub(/\],\[/, "&") - 1; if (n > max) bad++ } END { print bad + 0 }' "$log")" 0
@@ -115,6 +121,10 @@ zero_limits()
 	blkdiscard -o 4096 -l 8192 "/dev/$disk" || is "blkdiscard" failed fine
 	is "the range" "$(of discard ranges)" "[[8,16,0]]"
 	blkdiscard -z -o 4096 -l 8192 "/dev/$disk" || is "blkdiscard -z" failed fine
+	if ours; then
+		is "DISCARD by the node" "$(cmd -R 8:16 discard)" "res=0 result=0"
+		is "WRITE_ZEROES by the node" "$(cmd -R 8:16 write_zeroes)" "res=0 result=0"
+	fi
 	[ "$(sys queue/discard_granularity)" -ge 512 ] || is "discard_granularity" "$(sys queue/discard_granularity)" "at least 512"
 	dev_down
 }
@@ -234,6 +244,14 @@ serial()
 	dev_up ser --serial "exactly-twenty-bytes"
 	is "serial" "$(sys serial)" "exactly-twenty-bytes"
 	dev_down
+	# Bytes that are no text pass as they are: the serial is nobody's to judge
+	dev_up bytes --serial $'\xff\x01\xc3(\n%s'
+	is "bytes in sysfs" "$(sys serial | od -An -tx1 -w32)" " ff 01 c3 28 0a 25 73"
+	if ours; then
+		is "GET_ID" "$(cmd -l 20 -o /tmp/id get_id)" "res=0 result=0"
+		is "its bytes" "$(od -An -tx1 -w32 -N8 /tmp/id)" " ff 01 c3 28 0a 25 73 00"
+	fi
+	dev_down
 	dev_up none --rule "type=get_id status=2"
 	if ours; then is "serial of a device without" "$(sys serial 2>&1)" ""; fi
 	dev_down
@@ -253,6 +271,28 @@ lifetime()
 	dev_up nolife
 	is "without the feature" "$(cmd -l 6 get_lifetime)" "res=-95 status=0"
 	is "requests" "$(requests get_lifetime)" 0
+	dev_down
+}
+
+# Each column of the node's counters counts what it is for, and nothing else counts there
+counters()
+{
+	local stat
+	dev_up stat --feature discard
+	stat=/sys/class/vblk-generic/${disk}c0/stat
+	is "fresh" "$(cat "$stat")" "0 0 0 0 0 0"
+	cmd -l 8192 in >/dev/null; cmd -s 8 -l 512 in >/dev/null
+	is "after reads" "$(cat "$stat")" "2 8704 0 0 0 0"
+	cmd -l 4096 out >/dev/null
+	is "after a write" "$(cat "$stat")" "2 8704 1 4096 0 0"
+	cmd flush >/dev/null; cmd -l 20 get_id >/dev/null; cmd -R 8:16 discard >/dev/null
+	is "after others" "$(cat "$stat")" "2 8704 1 4096 3 0"
+	cmd -s $((1 << 40)) -l 512 in >/dev/null
+	is "after a failure" "$(cut -d " " -f 3- "$stat")" "1 4096 3 1"
+	cmd -l 511 in >/dev/null; cmd -m ro -l 512 out >/dev/null
+	is "after refusals" "$(cut -d " " -f 3- "$stat")" "1 4096 3 1"
+	read4k 0 >/dev/null
+	is "after a block read" "$(cut -d " " -f 3- "$stat")" "1 4096 3 1"
 	dev_down
 }
 
@@ -353,6 +393,7 @@ inside()
 	node V24-resize-unseen resize_unseen
 	try serial serial
 	node lifetime lifetime
+	node counters counters
 	try config-flickers flickering
 	try odd-features odd_features
 	unless_stock ring-below-seg-max small_ring "warns when a request is larger than the ring, and hangs"

@@ -151,6 +151,22 @@ reordered()
 	dev_down
 }
 
+# The same by the node, whose reader polls and has 64 reads in flight
+reordered_node()
+{
+	local p
+	for p in '' 1; do
+		dev_up "rn$p" --queues $((p + 1)) --size 4M
+		dd if=/dev/urandom of="/dev/$disk" bs=1M count=4 oflag=direct status=none
+		ctl 'rule type=in delay=0-30'
+		"$top/build/examples/copy-disk" "/dev/${disk}c0" /tmp/copy >/tmp/copy.out 2>&1 || is "copying" "$(tail -n 1 /tmp/copy.out)" success
+		ctl clear
+		is "the copy" "$(cmp /tmp/copy "/dev/$disk" 2>&1)" ""
+		rm -f /tmp/copy
+		dev_down
+	done
+}
+
 held_newest_first()
 {
 	local i p
@@ -206,6 +222,7 @@ inside()
 	node status-other-commands other_commands
 	try used-length used_length
 	try answers-reordered reordered
+	node answers-reordered-node reordered_node
 	try answers-newest-first held_newest_first
 	try interrupt-late late_interrupt
 	try queue-stopped stopped_queue

@@ -31,6 +31,11 @@ host_aware()
 	dev_up ha --size 64M --zoned ha
 	is "zoned" "$(sys queue/zoned)" none
 	is "write anywhere" "$(write4k 4096)" ok
+	if ours; then
+		is "OUT anywhere" "$(cmd -s 8192 -l 4096 -f 0x5a out)" "res=0 result=0"
+		is "what is there" "$(bytes 8192 2)" 5a5a
+		is "a zone's report" "$(cmd -l 4096 zone_report)" "res=0 result=0"
+	fi
 	dev_down
 }
 
