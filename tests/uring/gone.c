@@ -965,6 +965,8 @@ int main(int argc, char **argv)
 		run("V01-unplug-in-flight", test_unplug, &irq);
 		run("V01-unplug-in-flight-polled", test_unplug, &polled);
 		run("V01-unplug-unreaped-polled", test_unplug_unreaped, NULL);
+		run("pci-reset-in-flight", test_pci_reset, &irq);
+		run("pci-reset-unreaped-polled", test_pci_reset, &polled);
 		run("V04-hot-add", test_hot_add, NULL);
 	} else if (!strcmp(part, "names")) {
 		run("V04-names", test_names, NULL);
@@ -980,8 +982,6 @@ int main(int argc, char **argv)
 		run("V02-lifetime", test_lifetime, NULL);
 		run("unbind-node-held", test_held_rounds, NULL);
 		run("V01-pci-remove", test_pci_remove, NULL);
-		run("pci-reset-in-flight", test_pci_reset, &irq);
-		run("pci-reset-unreaped-polled", test_pci_reset, &polled);
 		run("V05-suspend-unreaped-polled", test_unreaped_suspend, NULL);
 		run("V05-resume-never-comes", test_lost_in_suspend, &no);
 		run("V05-resume-fails", test_lost_in_suspend, &yes);
