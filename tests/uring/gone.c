@@ -731,6 +731,23 @@ static void *verify_thread(void *arg)
 	return NULL;
 }
 
+/* The same by the block node, whose requests take the same queue */
+static void *block_thread(void *arg)
+{
+	char *buf = map_pages(16 * 4096);
+	uint64_t base = PLACE + 2 * MiB;
+	unsigned int round;
+
+	for (round = 0; !stop; round++) {
+		pattern_fill(buf, 16 * 4096, base, round);
+		blk_write(base, buf, 16 * 4096);
+		memset(buf, 0, 16 * 4096);
+		blk_read(base, buf, 16 * 4096);
+		want_pattern(buf, 16 * 4096, base, round, "by block across a suspend");
+	}
+	return NULL;
+}
+
 /*
  * pm_test stops after the devices are suspended and brings them back. The
  * guest's own files do not survive it (9p cannot be suspended), so this program
@@ -740,7 +757,7 @@ static void test_suspend(const void *arg)
 {
 	unsigned int cycles = t_rounds(2, 20), i, n = has_poll() ? 2 : 1;
 	static const unsigned int setups[] = { 0, IORING_SETUP_IOPOLL };
-	pthread_t t[2];
+	pthread_t t[2], block;
 
 	if (sys_write("devices", "/sys/power/pm_test"))
 		skip("this kernel has no pm_test");
@@ -749,12 +766,14 @@ static void test_suspend(const void *arg)
 		fail("mlockall: %s", strerror(errno));
 	for (i = 0; i < n; i++)
 		pthread_create(&t[i], NULL, verify_thread, (void *)&setups[i]);
+	pthread_create(&block, NULL, block_thread, NULL);
 	for (i = 0; i < cycles; i++)
 		want_res(sys_write("freeze", "/sys/power/state"), 0,
 			 "suspend %u", i);
 	stop = true;
 	for (i = 0; i < n; i++)
 		pthread_join(t[i], NULL);
+	pthread_join(block, NULL);
 	want_works();
 }
 
