@@ -144,6 +144,7 @@ struct op {
 	uint32_t	cmd_op, type, len, uring_flags;
 	unsigned int	addr;		/* offset in the buffer */
 	bool		anywhere;	/* also what isn't the driver's */
+	bool		polled;
 	unsigned int	fewest;		/* allocations there must be */
 	unsigned int	stride;		/* beyond the 24th only every so many */
 	unsigned int	last;		/* only so many of the last */
@@ -225,10 +226,11 @@ static void commands(const struct op *op)
 		skip("the disk has no command %u", op->type);
 	if (op_is_64(op->cmd_op) && !has_io64())
 		skip("this kernel has no IO64");
+	need_poll(op->polled ? IORING_SETUP_IOPOLL : 0);
 	buffer = map_pages(BIG + 4096);
 	memset(buffer, 0, BIG + 4096);
 	chr = open_chr(O_RDWR);
-	ring_open(&ring, 8, WIDE);
+	ring_open(&ring, 8, WIDE | (op->polled ? IORING_SETUP_IOPOLL : 0));
 	reg.iov_base = buffer;
 	reg.iov_len = BIG + 4096;
 	ret = io_uring_register_buffers(&ring.u, &reg, 1);
@@ -442,9 +444,13 @@ static void load_alone(const struct op *op)
 		skip("the module is in use: %s", err_name(-errno));
 }
 
-#define CMD(n, c, t, l, f, a, few) { .name = n, .run = command, .prepare = commands, \
+#define CMD_FIELDS(n, c, t, l, f, a, few) .name = n, .run = command, .prepare = commands, \
 	.cmd_op = VIRTBLK_URING_CMD_##c, .type = VIRTIO_BLK_T_##t, .len = (l), .uring_flags = (f), \
-	.addr = (a), .fewest = (few) }
+	.addr = (a), .fewest = (few)
+#define CMD(...) { CMD_FIELDS(__VA_ARGS__) }
+#define POLLED(...) { .polled = true, CMD_FIELDS(__VA_ARGS__) }
+#define RANGES(n, t) { .name = n, .run = command, .prepare = ranges, \
+	.cmd_op = VIRTBLK_URING_CMD_IO, .type = VIRTIO_BLK_T_##t, .len = 16, .fewest = 4 }
 #define FIXED	IORING_URING_CMD_FIXED
 
 static const struct op ops[] = {
@@ -466,10 +472,16 @@ static const struct op ops[] = {
 	CMD("cmd-read-64-vectored", IO64_VEC, IN, 16384, 0, 0, 4),
 	CMD("zone-report", IO, ZONE_REPORT, 4096, 0, 0, 1),
 	CMD("zone-reset", IO, ZONE_RESET, 0, 0, 0, 1),
-	{ .name = "cmd-discard", .run = command, .prepare = ranges, .cmd_op = VIRTBLK_URING_CMD_IO,
-	  .type = VIRTIO_BLK_T_DISCARD, .len = 16, .fewest = 4 },
-	{ .name = "cmd-write-zeroes", .run = command, .prepare = ranges, .cmd_op = VIRTBLK_URING_CMD_IO,
-	  .type = VIRTIO_BLK_T_WRITE_ZEROES, .len = 16, .fewest = 4 },
+	CMD("zone-append", IO, ZONE_APPEND, 4096, 0, 0, 1),
+	POLLED("polled-read", IO, IN, 4096, 0, 0, 1),
+	POLLED("polled-write-copied", IO, OUT, 65536, 0, 4, 4),
+	POLLED("polled-read-vectored", IO_VEC, IN, 16384, 0, 0, 4),
+	POLLED("polled-read-fixed-1M", IO, IN, BIG, FIXED, 0, 3),
+	/* what QEMU's disks don't have: tests/cases/faults.sh has one that does */
+	RANGES("erase-secure", SECURE_ERASE),
+	CMD("get-lifetime", IO, GET_LIFETIME, 6, 0, 0, 1),
+	RANGES("cmd-discard", DISCARD),
+	RANGES("cmd-write-zeroes", WRITE_ZEROES),
 	{ .name = "cmd-read-any-allocation", .run = command, .prepare = commands, .cmd_op = VIRTBLK_URING_CMD_IO,
 	  .type = VIRTIO_BLK_T_IN, .len = 65536, .fewest = 3, .anywhere = true },
 	{ .name = "open", .run = open_node, .anywhere = true, .fewest = 2 },
