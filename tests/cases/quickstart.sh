@@ -37,21 +37,29 @@ user_make()
 	[ "$(id -u)" != 0 ] || user+=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 }
 
-# Kernel, modules and the tool, in a folder that user may look into
+# In a shell of its own, as it is the runner's: kernel, initramfs and driver
+# shellcheck disable=SC2034,SC2154 # kernel.sh's variables
+runners_parts()
+(
+	here=$vm build=$top/build modules=''
+	die() { echo "$*" >&2; exit 1; }
+	# shellcheck source=../vm/kernel.sh
+	. "$vm/kernel.sh"
+	kernel_pick "${KERNEL:-6.12}"
+	cp "$vmlinux" "$lv/vmlinux" && cp "$initramfs" "$work/runners" && cp "$kdir/virtio_blk.ko" "$work/ours.ko"
+)
+
+# What the guest runs, and the libraries of it
 guest_parts()
 {
-	local initramfs root=$work/root f
-	# shellcheck disable=SC2034 # kernel.sh's
-	initramfs=$(here=$vm build=$top/build modules=''; die() { echo "$*" >&2; exit 1; }
-		. "$vm/kernel.sh"; kernel_pick "${KERNEL:-6.12}"; ln -f "$vmlinux" "$lv/vmlinux" 2>/dev/null || cp "$vmlinux" "$lv/vmlinux"
-		cp "$kdir/virtio_blk.ko" "$work/ours.ko"; echo "$initramfs") || return
-	mkdir -p "$root/vm" "$root/lib" "$root/cases"
-	cp "$work/ours.ko" "$root/vm"
+	local root=$work/root f
+	local -a programs=("$top/build/t/io_uring-vblk")
+	runners_parts || return
+	for f in bash cat ls dmesg dirname realpath basename cut tr sed grep; do programs+=("$(command -v "$f")"); done
+	mkdir -p "$root/vm" "$root/cases"
+	cp "$work/ours.ko" "${programs[0]}" "$root/vm"
 	cp "$case_file" "$lib/lib.sh" "$root/cases"
-	{ echo /bin/bash; for f in bash cat ls dmesg dirname realpath basename cut tr sed grep; do command -v "$f"; done; } >"$work/files"
-	ldd $(<"$work/files") "$top/build/t/io_uring-vblk" | grep -o '/[^ :]* ' | sort -u >>"$work/files"
-	xargs cp -L --parents -t "$root" <"$work/files"
-	cp "$top/build/t/io_uring-vblk" "$root/vm"
+	{ printf '%s\n' /bin/bash "${programs[@]:1}"; ldd "${programs[@]}" | grep -o '/[^ :]* '; } | sort -u | xargs cp -L --parents -t "$root"
 	cat >"$root/init" <<-'END'
 		#!/bin/busybox sh
 		/bin/busybox mount -t proc proc /proc
@@ -65,7 +73,7 @@ guest_parts()
 		/bin/busybox poweroff -f
 	END
 	chmod +x "$root/init"
-	cat "$initramfs" <(cd "$root" && find . | cpio -o -H newc --quiet -R 0:0) >"$lv/initrd"
+	cat "$work/runners" <(cd "$root" && find . | cpio -o -H newc --quiet -R 0:0) >"$lv/initrd"
 }
 
 domain()
