@@ -7,7 +7,7 @@ KVERS	:= $(notdir $(patsubst %/build,%,$(wildcard /lib/modules/*/build)))
 KVER	?= $(KVERS)
 
 #: make module         builds build/KVER/virtio_blk.ko and virtblk_uring.ko; KVER=RELEASE, default: every kernel with headers; W=1 for warnings
-#:                     (UNTRIED=1: also for a kernel newer than those it was tried with)
+#:                     (UNTRIED=1: also for kernels that nobody has tried it with)
 module: $(KVER:%=$(O)/%/virtio_blk.ko) $(KVER:%=$(O)/%/virtblk_uring.ko)
 	@test -n "$(strip $(KVER))" || { echo "No kernel headers under /lib/modules: install linux-headers-amd64, or linux-headers-6.12-amd64" >&2; exit 1; }
 

@@ -164,7 +164,7 @@ compat_bdev_mapping(struct block_device *bdev)
 #endif
 }
 
-/* ---- queue limits (start/commit from 6.9, feature bits from 6.11) ---- */
+/* ---- queue limits (at allocation from 6.9, feature bits from 6.11) ---- */
 
 #ifdef HAVE_BLK_MAX_BLOCK_SIZE
 #define COMPAT_MAX_BLOCK_SIZE	BLK_MAX_BLOCK_SIZE
@@ -226,6 +226,14 @@ static inline void compat_zone_resources(struct gendisk *disk, u32 *open,
 	*active = disk->queue->limits.max_active_zones;
 }
 #else
+#ifdef HAVE_ALLOC_DISK_LIMITS
+static inline struct gendisk *
+compat_alloc_disk_limits(struct blk_mq_tag_set *set, struct queue_limits *lim,
+			 void *queuedata)
+{
+	return blk_mq_alloc_disk(set, lim, queuedata);
+}
+#else
 static inline void compat_apply_limits(struct request_queue *q,
 				       const struct queue_limits *lim)
 {
@@ -252,16 +260,26 @@ static inline void compat_apply_limits(struct request_queue *q,
 	blk_queue_max_write_zeroes_sectors(q, lim->max_write_zeroes_sectors);
 }
 
+static inline struct gendisk *
+compat_alloc_disk_limits(struct blk_mq_tag_set *set, struct queue_limits *lim,
+			 void *queuedata)
+{
+	struct gendisk *disk = blk_mq_alloc_disk(set, queuedata);
+
+	if (!IS_ERR(disk))
+		compat_apply_limits(disk->queue, lim);
+	return disk;
+}
+#endif
+
 static inline struct gendisk *compat_alloc_disk(struct blk_mq_tag_set *set,
 						struct queue_limits *lim,
 						void *queuedata, bool wc)
 {
-	struct gendisk *disk = blk_mq_alloc_disk(set, queuedata);
+	struct gendisk *disk = compat_alloc_disk_limits(set, lim, queuedata);
 
-	if (!IS_ERR(disk)) {
-		compat_apply_limits(disk->queue, lim);
+	if (!IS_ERR(disk))
 		blk_queue_write_cache(disk->queue, wc, false);
-	}
 	return disk;
 }
 
@@ -380,8 +398,12 @@ static inline int compat_find_vqs(struct virtio_device *vdev, unsigned int nr,
 }
 #endif
 
-/* Zoned devices came with 6.3; before, the feature isn't negotiated. */
-#ifdef HAVE_VIRTIO_ZONED
+/*
+ * Zoned devices came with 6.3, the limits that zoned.c sets with 6.11; where
+ * one is missing the feature isn't negotiated. Kbuild asks for the same two.
+ */
+#if defined(HAVE_VIRTIO_ZONED) && defined(HAVE_LIMITS_FEATURES)
+#define COMPAT_ZONED
 #define VIRTBLK_ZONED	IS_ENABLED(CONFIG_BLK_DEV_ZONED)
 
 static inline u8 compat_zone_model(struct virtio_device *vdev)

@@ -9,10 +9,14 @@ set -u
 
 oldest=6.1
 newest=7.3	# the newest it was built for
+# Within the range, but no headers of these were at hand
+untried_from=6.3
+untried_to=6.10
 wanted="BLOCK VIRTIO IO_URING SG_POOL"
 
 usage="usage: kernel-range.sh KDIR | --range
-UNTRIED=1 in the environment lets kernels newer than $newest pass."
+UNTRIED=1 in the environment lets kernels newer than $newest pass, and those from
+$untried_from to $untried_to."
 
 # 6.12.117+deb12-amd64 as 6012, which compares
 number()
@@ -43,6 +47,9 @@ fi
 	no "Linux $release: it needs Linux $oldest to $newest"
 if [ "$version" -gt "$(number $newest)" ] && [ -z "${UNTRIED:-}" ]; then
 	no "Linux $release: it knows Linux $oldest to $newest; UNTRIED=1 tries all the same"
+fi
+if [ "$version" -ge "$(number $untried_from)" ] && [ "$version" -le "$(number $untried_to)" ] && [ -z "${UNTRIED:-}" ]; then
+	no "Linux $release: Linux $untried_from to $untried_to were not tried; UNTRIED=1 tries all the same"
 fi
 for option in $wanted; do
 	grep -q "^CONFIG_$option=[ym]" "$conf" ||

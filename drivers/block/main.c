@@ -891,7 +891,7 @@ static const unsigned int virtblk_features[] = {
 	VIRTIO_BLK_F_SECURE_ERASE,
 	/* and what only modern ones have */
 	VIRTIO_BLK_F_LIFETIME,
-#ifdef HAVE_VIRTIO_ZONED
+#ifdef COMPAT_ZONED
 	VIRTIO_BLK_F_ZONED,
 #endif
 };

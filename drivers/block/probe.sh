@@ -10,10 +10,11 @@
 set -u
 include=${1:?usage: probe.sh INCLUDE_FOLDER}
 [ -f "$include/linux/blk-mq.h" ] || exit 1
+cd "$include" || exit 1
 
 have() { # NAME FILES PATTERN
-	# shellcheck disable=SC2086 # FILES may be a glob
-	if grep -qzsP -e "$3" "$include"/$2; then
+	# shellcheck disable=SC2086 # FILES may be several, or a glob
+	if grep -qzsP -e "$3" $2; then
 		echo "-D$1"
 	fi
 }
@@ -38,6 +39,8 @@ have HAVE_BLK_MAX_BLOCK_SIZE linux/blkdev.h \
 	'define\s+BLK_MAX_BLOCK_SIZE'
 have HAVE_LIMITS_FEATURES linux/blkdev.h \
 	'BLK_FEAT_WRITE_CACHE'
+have HAVE_ALLOC_DISK_LIMITS linux/blk-mq.h \
+	'define\s+blk_mq_alloc_disk\(set, lim,'
 have HAVE_COMMIT_UPDATE_FROZEN linux/blkdev.h \
 	'queue_limits_commit_update_frozen'
 have HAVE_MAX_HW_ZONE_APPEND linux/blkdev.h \
@@ -54,7 +57,7 @@ have HAVE_RESET_PREPARE linux/virtio.h \
 	'\(\*reset_prepare\)'
 have HAVE_IO_URING_CMD_H linux/io_uring/cmd.h \
 	'struct io_uring_cmd'
-have HAVE_URING_CMD_SQE linux/io_uring/cmd.h \
+have HAVE_URING_CMD_SQE 'linux/io_uring.h linux/io_uring/cmd.h' \
 	'struct io_uring_sqe\s*\*sqe;'
 have HAVE_URING_F_COMPAT linux/io_uring_types.h \
 	'IO_URING_F_COMPAT'

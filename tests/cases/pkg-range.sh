@@ -63,6 +63,16 @@ from_kbuild()
 	check kbuild-compiles-nothing "$(find "$work/src" -name '*.o' | wc -l)" 0
 }
 
+# Interfaces in places where no kernel here has them
+elsewhere()
+{
+	local dir=$work/headers
+	mkdir -p "$dir/linux" && echo '#define blk_mq_alloc_disk(set, lim, queuedata) x' >"$dir/linux/blk-mq.h"
+	printf 'struct io_uring_cmd {\n\tstruct file\t*file;\n\tconst struct io_uring_sqe *sqe;\n};\n' >"$dir/linux/io_uring.h"
+	check probe-other-places "$(sh "$top/drivers/block/probe.sh" "$dir" | sort | paste -sd' ')" \
+		"-DHAVE_ALLOC_DISK_LIMITS -DHAVE_URING_CMD_SQE"
+}
+
 host()
 {
 	local all=(BLOCK=y VIRTIO=m IO_URING=y SG_POOL=y) oldest newest
@@ -73,10 +83,14 @@ host()
 	refusal old "$(build_tree 5.10.0-40-amd64 "${all[@]}")" "Linux 5.10.0-40-amd64: it needs Linux $oldest to $newest"
 	refusal new "$(build_tree 99.1.0 "${all[@]}")" 'UNTRIED=1'
 	works new-by-wish env UNTRIED=1 "$range" "$work/99.1.0"
-	refusal no-uring "$(build_tree 6.6.0-a "${all[@]/IO_URING*/NET=y}")" 'without CONFIG_IO_URING'
-	refusal no-virtio "$(build_tree 6.6.0-b "${all[@]/VIRTIO*/NET=y}")" 'without CONFIG_VIRTIO'
+	refusal not-tried "$(build_tree 6.6.0 "${all[@]}")" 'Linux 6.6.0: Linux 6.3 to 6.10 were not tried; UNTRIED=1'
+	works not-tried-by-wish env UNTRIED=1 "$range" "$work/6.6.0"
+	check not-tried-are "$(for v in 6.1 6.2 6.3 6.10 6.11 6.12; do "$range" "$(build_tree $v.7 "${all[@]}")" 2>/dev/null || echo $v; done | paste -sd' ')" "6.3 6.10"
+	refusal no-uring "$(build_tree 6.12.0-a "${all[@]/IO_URING*/NET=y}")" 'without CONFIG_IO_URING'
+	refusal no-virtio "$(build_tree 6.12.0-b "${all[@]/VIRTIO*/NET=y}")" 'without CONFIG_VIRTIO'
 	refusal no-headers "$work/nowhere" 'linux-headers'
 	from_kbuild
+	elsewhere
 }
 
 case_main "$@"
