@@ -4,6 +4,7 @@
 # virtblk_uring.ko beside the in-tree driver, as module and built in: it takes a
 # disk that is handed to it and no other, under names of its own; virtblk-move,
 # the udev links and the udev recipe.
+#~ also 6.1
 set -u
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -125,7 +126,7 @@ linked()
 	# by-path/virtio-pci-… is udev's deprecated second name for vd* only.
 	check links-all-there "$(grep -v 'by-path/virtio-' /run/before | comm -23 - /run/after)" ""
 	check link-of-node "$(readlink -f /dev/disk/by-id/virtio-data-1-c0)" /dev/vuac0
-	check node-mode "$(stat -c '%U:%G %a' /dev/vuac0)" "$(stat -c '%U:%G %a' /dev/vua)"
+	check node-mode "$(stat -c '%U:%G %a' /dev/vuac0)" "$(stat -c '%U:%G %a' /dev/vua || echo no disk)"
 	works links-back move --back vua
 	udevadm settle
 	link=$(readlink -f /dev/disk/by-uuid/6f7c3a52-0f0e-4c3b-9d2f-3a5d8a0c1b11)
@@ -144,7 +145,7 @@ host()
 {
 	local kernel=${KERNEL:-6.12} rel
 	make -s -C "$top" tool >/dev/null || exit 1
-	rel=$(basename "$(dirname "$(printf '%s\n' "$top/build/$kernel"*/virtblk_uring.ko | sort -V | tail -n 1)")")
+	rel=$(kernel_release "$top/build" virtblk_uring.ko)
 	mkdir -p "$work/share"
 	head -c 4M /dev/urandom >"$work/share/data"
 	cp "$work/share/data" "$work/disk"

@@ -3,6 +3,7 @@
 #
 # make sign, and what a kernel that wants signatures says to modules without one
 # and to those whose key it doesn't know. (Loads only modules; no disk.)
+#~ also 6.1
 set -u
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -96,8 +97,8 @@ signer() { modinfo -F signer "$1"; }
 host()
 {
 	local rel built
-	built=$(printf '%s\n' "$top/build/${KERNEL:-6.12}"*/virtio_blk.ko | sort -V | tail -n 1)
-	rel=$(basename "$(dirname "$built")")
+	rel=$(kernel_release "$top/build" virtio_blk.ko)
+	built=$top/build/$rel/virtio_blk.ko
 	need_tool openssl openssl
 	mkdir -p "$work/build/$rel" "$work/share"
 	cp "$built" "$work/build/$rel/virtio_blk.ko"

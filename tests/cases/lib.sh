@@ -117,6 +117,16 @@ work_folder()
 	trap 'rm -rf "$work"' EXIT
 }
 
+# kernel_release FOLDER FILE: the newest release of $KERNEL (6.1 is not 6.12) whose
+# folder in there has FILE
+kernel_release()
+{
+	local d
+	for d in "$1/${KERNEL:-6.12}" "$1/${KERNEL:-6.12}"[-.+]*; do
+		[ -e "$d/$2" ] && basename "$d"
+	done | sort -V | tail -n 1
+}
+
 # tmpimg NAME SIZE: an empty sparse image, prints its name.
 tmpimg() { truncate -s "$2" "$work/$1" && echo "$work/$1"; }
 

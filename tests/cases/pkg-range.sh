@@ -41,8 +41,7 @@ refusal()
 without()
 {
 	local real
-	real=$(printf '%s\n' /lib/modules/"${KERNEL:-6.12}"*/build | sort -V | tail -n 1)
-	real=$(realpath "$real")
+	real=$(realpath "/lib/modules/$(kernel_release /lib/modules build)/build")
 	mkdir "$work/without" && ln -s "$real"/* "$work/without" || return
 	rm "$work/without/include"
 	mkdir "$work/without/include" && ln -s "$real"/include/* "$work/without/include" || return
