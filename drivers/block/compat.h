@@ -184,6 +184,23 @@ static inline struct gendisk *compat_alloc_disk(struct blk_mq_tag_set *set,
 	return blk_mq_alloc_disk(set, lim, queuedata);
 }
 
+/* Frozen: requests in flight were made for the old limits. */
+static inline int compat_commit_limits(struct request_queue *q,
+				       struct queue_limits *lim)
+{
+#ifdef HAVE_COMMIT_UPDATE_FROZEN
+	return queue_limits_commit_update_frozen(q, lim);
+#else
+	int err;
+
+	blk_freeze_queue_start(q);
+	blk_mq_freeze_queue_wait(q);
+	err = queue_limits_commit_update(q, lim);
+	compat_unfreeze_queue(q);
+	return err;
+#endif
+}
+
 static inline int compat_set_write_cache(struct request_queue *q, bool wc)
 {
 	struct queue_limits lim = queue_limits_start_update(q);
@@ -192,11 +209,7 @@ static inline int compat_set_write_cache(struct request_queue *q, bool wc)
 		lim.features |= BLK_FEAT_WRITE_CACHE;
 	else
 		lim.features &= ~BLK_FEAT_WRITE_CACHE;
-#ifdef HAVE_COMMIT_UPDATE_FROZEN
-	return queue_limits_commit_update_frozen(q, &lim);
-#else
-	return queue_limits_commit_update(q, &lim);
-#endif
+	return compat_commit_limits(q, &lim);
 }
 
 static inline void compat_limits_set_zoned(struct queue_limits *lim, u32 append)
