@@ -30,6 +30,14 @@ no()
 	exit 1
 }
 
+# The headers of the kernel's source: where it isn't in the folder of the build,
+# that one's Makefile includes its.
+headers()
+{
+	[ -e "$kdir/include/linux/blk-mq.h" ] && echo "$kdir/include" && return
+	sed -n 's,^include \(/.*\)/Makefile$,\1/include,p' "$kdir/Makefile" 2>/dev/null | head -n 1
+}
+
 case ${1:-} in
 --range) echo "$oldest $newest"; exit ;;
 -h|--help) echo "$usage"; exit ;;
@@ -50,6 +58,9 @@ if [ "$version" -gt "$(number $newest)" ] && [ -z "${UNTRIED:-}" ]; then
 fi
 if [ "$version" -ge "$(number $untried_from)" ] && [ "$version" -le "$(number $untried_to)" ] && [ -z "${UNTRIED:-}" ]; then
 	no "Linux $release: Linux $untried_from to $untried_to were not tried; UNTRIED=1 tries all the same"
+fi
+if sh "$(dirname "$0")/probe.sh" "$(headers)" 2>/dev/null | grep -q HAVE_CMD_DONE_NO_FLAGS; then
+	no "Linux $release: its io_uring completes commands without the caller's flags; a later kernel of its series has that mended"
 fi
 for option in $wanted; do
 	grep -q "^CONFIG_$option=[ym]" "$conf" ||

@@ -65,6 +65,8 @@ have HAVE_DO_IN_TASK_LAZY linux/io_uring/cmd.h \
 	'io_uring_cmd_do_in_task_lazy'
 have HAVE_CMD_TW_TOKEN linux/io_uring/cmd.h \
 	'io_uring_cmd_from_tw'
+have HAVE_CMD_DONE_NO_FLAGS 'linux/io_uring.h linux/io_uring/cmd.h' \
+	'io_uring_cmd_done\(struct io_uring_cmd \*\w+,\s*ssize_t \w+,\s*ssize_t \w+\)'
 have HAVE_CMD_DONE32 linux/io_uring/cmd.h \
 	'io_uring_cmd_done32'
 have HAVE_IMPORT_FIXED_FLAGS linux/io_uring/cmd.h \

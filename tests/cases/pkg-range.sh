@@ -72,6 +72,20 @@ elsewhere()
 		"-DHAVE_ALLOC_DISK_LIMITS -DHAVE_URING_CMD_SQE"
 }
 
+# An early 6.1.y, whose build folder and source are two, as Debian's are
+early_io_uring()
+{
+	local dir
+	dir=$(build_tree 6.1.5 "$@")
+	mkdir -p "$work/source/include/linux"
+	echo "include $work/source/Makefile" >"$dir/Makefile"
+	: >"$work/source/include/linux/blk-mq.h"
+	printf 'void io_uring_cmd_done(struct io_uring_cmd *cmd, ssize_t ret,\n\t\tssize_t res2);\n' >"$work/source/include/linux/io_uring.h"
+	refusal early-io_uring "$dir" "Linux 6.1.5: its io_uring completes commands without"
+	sed -i 's/ssize_t res2/&, unsigned issue_flags/' "$work/source/include/linux/io_uring.h"
+	works mended-io_uring-taken "$range" "$dir"
+}
+
 host()
 {
 	local all=(BLOCK=y VIRTIO=m IO_URING=y SG_POOL=y) oldest newest
@@ -88,6 +102,7 @@ host()
 	refusal no-uring "$(build_tree 6.12.0-a "${all[@]/IO_URING*/NET=y}")" 'without CONFIG_IO_URING'
 	refusal no-virtio "$(build_tree 6.12.0-b "${all[@]/VIRTIO*/NET=y}")" 'without CONFIG_VIRTIO'
 	refusal no-headers "$work/nowhere" 'linux-headers'
+	early_io_uring "${all[@]}"
 	from_kbuild
 	elsewhere
 }
