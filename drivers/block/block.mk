@@ -19,7 +19,7 @@ driver-src := $(wildcard drivers/block/*.c drivers/block/*.h) drivers/block/Kbui
 # A debug kernel that was built anew wants its module anew.
 .SECONDEXPANSION:
 $(O)/%/virtio_blk.ko $(O)/%/virtblk_uring.ko: $(driver-src) $$(wildcard $(O)/$$*/release)
-	@drivers/block/kernel-range.sh $(call kdir,$*)
+	@drivers/block/kernel-range.sh --note $(call kdir,$*)
 	@mkdir -p $(O)/$*/module/drivers/block
 	@cp $(filter drivers/%,$^) $(O)/$*/module/drivers/block/
 	@cp VERSION $(O)/$*/module/

@@ -14,7 +14,8 @@ untried_from=6.3
 untried_to=6.10
 wanted="BLOCK VIRTIO IO_URING SG_POOL"
 
-usage="usage: kernel-range.sh KDIR | --range
+usage="usage: kernel-range.sh [--note] KDIR | --range
+--note says, of a kernel that has virtio_blk built in, which module is for it.
 UNTRIED=1 in the environment lets kernels newer than $newest pass, and those from
 $untried_from to $untried_to."
 
@@ -38,6 +39,8 @@ headers()
 	sed -n 's,^include \(/.*\)/Makefile$,\1/include,p' "$kdir/Makefile" 2>/dev/null | head -n 1
 }
 
+note=
+[ "${1:-}" != --note ] || { note=1; shift; }
 case ${1:-} in
 --range) echo "$oldest $newest"; exit ;;
 -h|--help) echo "$usage"; exit ;;
@@ -66,3 +69,7 @@ for option in $wanted; do
 	grep -q "^CONFIG_$option=[ym]" "$conf" ||
 		no "Linux $release: that kernel is configured without CONFIG_$option"
 done
+# Not from Kbuild, which takes any word for a refusal
+if [ -n "$note" ] && grep -q '^CONFIG_VIRTIO_BLK=y' "$conf"; then
+	echo "Linux $release has virtio_blk built in: virtio_blk.ko can't be loaded there, virtblk_uring.ko is for it, see virtblk-move(8)." >&2
+fi

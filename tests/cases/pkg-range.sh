@@ -86,6 +86,19 @@ early_io_uring()
 	works mended-io_uring-taken "$range" "$dir"
 }
 
+# virtio_blk built in: make module and DKMS say which module is for it, kbuild doesn't.
+built_in()
+{
+	local dir note="Linux 6.12.0-y has virtio_blk built in: .* virtblk_uring.ko is for it, see virtblk-move(8)"
+	dir=$(build_tree 6.12.0-y "$@" VIRTIO_BLK=y)
+	check built-in-make-module "$(module "$dir" | grep -c "^$note")" 1
+	ln -s "$top" "$work/virtio-blk-uring-#MODULE_VERSION#"
+	check built-in-dkms "$(kernel_source_dir=$dir source_tree=$work bash "$top/packaging/dkms.conf" 2>&1 | grep -c "^$note")" 1
+	check built-in-kbuild "$("$range" "$dir" 2>&1; echo $?)" 0
+	sed -i s/VIRTIO_BLK=y/VIRTIO_BLK=m/ "$dir/include/config/auto.conf"
+	check module-no-note "$("$range" --note "$dir" 2>&1; echo $?)" 0
+}
+
 host()
 {
 	local all=(BLOCK=y VIRTIO=m IO_URING=y SG_POOL=y) oldest newest
@@ -103,6 +116,7 @@ host()
 	refusal no-virtio "$(build_tree 6.12.0-b "${all[@]/VIRTIO*/NET=y}")" 'without CONFIG_VIRTIO'
 	refusal no-headers "$work/nowhere" 'linux-headers'
 	early_io_uring "${all[@]}"
+	built_in "${all[@]}"
 	from_kbuild
 	elsewhere
 }
