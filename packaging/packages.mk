@@ -30,7 +30,7 @@ dkms-remove:
 	dkms remove -m virtio-blk-uring -v $(version) --all
 	rm -rf $(dkms-src)
 
-#: make deb            Debian packages in build/deb: -dkms, -utils, -dev; looked over by lintian if it is there
+#: make deb            Debian packages in build/deb: -dkms, -utils, -dev; an error or a warning of lintian fails it
 deb:
 	tests/vm/need +deb
 	$(MAKE) fio
