@@ -371,6 +371,11 @@ static inline int compat_report_zone(struct gendisk *disk,
 
 /* ---- virtio ---- */
 
+/* The transport's own reset (6.14) */
+#ifdef HAVE_RESET_PREPARE
+#define COMPAT_RESET_PREPARE
+#endif
+
 #ifdef HAVE_VIRTQUEUE_INFO
 #define compat_vq_info	virtqueue_info
 

@@ -922,7 +922,7 @@ static struct virtio_driver virtblk_driver = {
 	.freeze				= virtblk_freeze,
 	.restore			= virtblk_restore,
 #endif
-#ifdef HAVE_RESET_PREPARE
+#ifdef COMPAT_RESET_PREPARE
 	.reset_prepare			= virtblk_reset_prepare,
 	.reset_done			= virtblk_restore,
 #endif
