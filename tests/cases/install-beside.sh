@@ -106,6 +106,16 @@ inside()
 	moved
 }
 
+# What is built in isn't replaced: both say so, and the disks stay.
+inside_builtin()
+{
+	works insmod-refused grep -q 'Invalid parameters' <<<"$(insmod "$REPLACE" 2>&1)"
+	works and-the-log-says-why grep -q 'virtio_blk: module is already loaded' <<<"$(dmesg)"
+	works modprobe-refused grep -q 'FATAL: Module virtio_blk is builtin' <<<"$(modprobe -r virtio_blk 2>&1)"
+	check disks-stay "$(disks) $(sum /dev/vdb)" "vda vdb $(sum "$VM_SCRATCH/data")"
+	inside
+}
+
 # A diskseq is a new one by its meaning.
 links() { (cd /dev/disk && find . -lname "*/$1*" ! -lname '*c0' | sed 's,by-diskseq/[0-9]*,by-diskseq/N,' | sort); }
 
@@ -160,7 +170,7 @@ host()
 		fail builtin-module "$(tail -n 3 "$work/log")" "a module for it"
 	else
 		KERNEL=builtin DRIVER=none guest --env "BESIDE=$top/build/builtin/virtblk_uring.ko" \
-			--disk "raw:$work/first" --disk "raw:$work/disk" -- inside
+			--env "REPLACE=$top/build/builtin/virtio_blk.ko" --disk "raw:$work/first" --disk "raw:$work/disk" -- inside_builtin
 	fi
 }
 
