@@ -127,6 +127,15 @@ kernel_release()
 	done | sort -V | tail -n 1
 }
 
+# answers NAME HEADERS "WORDS": probe.sh says HAVE_ of all these words, so that a
+# pattern that no longer finds what is there shows. More is no fault: stable kernels
+# take interfaces back, and then the compiler judges.
+answers()
+{
+	check "probe-$1" "$(comm -13 <(sh "$top/drivers/block/probe.sh" "$2" | sed 's/^-DHAVE_//' | sort) \
+		<(tr ' ' '\n' <<<"$3" | sort) | paste -sd' ')" ""
+}
+
 # tmpimg NAME SIZE: an empty sparse image, prints its name.
 tmpimg() { truncate -s "$2" "$work/$1" && echo "$work/$1"; }
 

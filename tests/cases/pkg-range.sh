@@ -62,6 +62,20 @@ from_kbuild()
 	check kbuild-compiles-nothing "$(find "$work/src" -name '*.o' | wc -l)" 0
 }
 
+# The kernels here, whatever $KERNEL is
+installed()
+{
+	local k dir
+	for k in 6.1 6.12; do
+		dir=/lib/modules/$(KERNEL=$k kernel_release /lib/modules source)/source/include
+		[ -e "$dir" ] || { skip "probe-$k" "there are no headers of Linux $k"; continue; }
+		case $k in
+		6.1) answers $k "$dir" "BLK_MQ_VIRTIO_H MAP_SG_QUEUE SHOULD_MERGE" ;;
+		6.12) answers $k "$dir" "ALLOC_DISK_LIMITS BD_MAPPING BLK_MQ_VIRTIO_H COMMIT_UPDATE_FROZEN DO_IN_TASK_LAZY IO_URING_CMD_H LIMITS_FEATURES MAP_SG_QUEUE RQF_USE_SCHED RQ_LIST SHOULD_MERGE URING_CMD_SQE URING_F_COMPAT VIRTIO_ZONED VIRTQUEUE_INFO" ;;
+		esac
+	done
+}
+
 # Interfaces in places where no kernel here has them
 elsewhere()
 {
@@ -118,6 +132,7 @@ host()
 	early_io_uring "${all[@]}"
 	built_in "${all[@]}"
 	from_kbuild
+	installed
 	elsewhere
 }
 
