@@ -46,7 +46,9 @@ one_crash()
 host()
 {
 	local n end=$((SECONDS + ${SOAK:-0} * 60))
-	RANDOM=${SEED:-$$}
+	local seed=${SEED:-$$}
+	echo "SEED=$seed" >&2
+	RANDOM=$seed
 	for ((n = 1; n == 1 || SECONDS < end; n++)); do one_crash $n; done
 }
 

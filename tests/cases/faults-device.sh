@@ -94,7 +94,7 @@ decent()
 	dev_up decent --serial scratch-decent
 	is "a read" "$(read4k 0)" ok
 	if ours; then
-		"$top/build/tests/faults/ioctls" -n faults-device- "$disk"
+		SEED=$DEALT "$top/build/tests/faults/ioctls" -n faults-device- "$disk" || failed=1
 	fi
 	dev_down
 }
@@ -104,7 +104,6 @@ inside()
 	vduse_ready
 	try random-device fuzz
 	try decent-device-afterwards decent
-	echo "SEED=${DEALT:-}" >&2
 }
 
 host()
@@ -112,6 +111,7 @@ host()
 	local rounds=${ROUNDS:-$((${SOAK:-0} > 0 ? SOAK * 60 : 6))}
 	local seed=${SEED:-$((EPOCHSECONDS % 100000))}
 	need_tool vdpa iproute2
+	echo "SEED=$seed" >&2
 	mkdir -p "$work/share"
 	"$top/tests/faults/deck" "$seed" "$rounds" ${SOAK:+--patient} >"$work/deck" || exit 1
 	# One of them, if asked for, and the end.
