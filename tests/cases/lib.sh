@@ -94,6 +94,7 @@ in_memory()
 {
 	local ram=/run/ram fn=$1 tool tools=()
 	shift
+	: >/run/in-memory	# tests/kernels/in-guest does without programs then
 	mkdir -p $ram/{dev,proc,sys,run,tmp,cases} && mount -t tmpfs tmpfs $ram/run
 	for tool in bin sbin lib lib64; do
 		[ -L /$tool ] && mkdir -p "$ram/usr/$tool" && ln -s "usr/$tool" $ram/$tool
