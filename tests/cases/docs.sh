@@ -44,6 +44,7 @@ if git rev-parse -q --verify HEAD >/dev/null 2>&1; then
 	notices readme-length README.md 's/$/\n/'
 	notices version CHANGELOG.md 's/^## .*/## Unreleased/'
 	notices kernel-differences drivers/block/main.c 's/COMPAT_ZONED/HAVE_VIRTIO_ZONED/'
+	notices pictures Documentation/flow.svg 's,</svg>,,'
 	! can man-lint || notices man-lint man/virtblk-move.8 's/^\.SH NAME/.SHNAME/'
 	! can kernel-doc || notices kernel-doc drivers/block/queue.c 's/^ \* \(virtblk_[a-z_]*()\) - / * \1 /'
 
@@ -53,6 +54,11 @@ if git rev-parse -q --verify HEAD >/dev/null 2>&1; then
 	check dist-is-whole "$(cd "$work/unpacked/virtblk-uring-$(cat VERSION)" && find . -type f | sed 's#^\./##' | sort | sha256sum)" \
 		"$(git ls-tree -r --name-only HEAD | sort | sha256sum)"
 	works dist-builds-the-tool make -s -C "$work/unpacked/virtblk-uring-$(cat VERSION)" tool
+	if compgen -G '/lib/modules/*/build' >/dev/null; then
+		works dist-builds-the-module make -s -C "$work/unpacked/virtblk-uring-$(cat VERSION)" module
+	else
+		skip dist-builds-the-module "there are no kernel headers"
+	fi
 else
 	skip dist "this is no git clone"
 fi
