@@ -42,11 +42,13 @@ segments()	# WANTED OPTIONS...
 	is "max_segments" "$(sys queue/max_segments)" "$want"
 	dd if="/dev/$disk" of=/dev/null bs=64k count=4 iflag=direct status=none || is "reading" failed fine
 	# a page a segment: the node's own buffers can't be split over requests
-	! ours || for len in 4096 8192 16384 1048576; do
-		like "IN of $len" "$(cmd -l "$len" in)" "res=@(0 result=0|-22 status=0)"
-		like "OUT of $len" "$(cmd -l "$len" out)" "res=@(0 result=0|-22 status=0)"
-	done
-	! ours || is "IN of a page" "$(cmd -l 4096 in)" "res=0 result=0"
+	if ours; then
+		is "IN of a page" "$(cmd -l 4096 in)" "res=0 result=0"
+		for len in 8192 16384 1048576; do
+			like "IN of $len" "$(cmd -l "$len" in)" "res=@(0 result=0|-22 status=0)"
+			like "OUT of $len" "$(cmd -l "$len" out)" "res=@(0 result=0|-22 status=0)"
+		done
+	fi
 	# none of the requests may have had more
 	is "requests with more segments" "$(awk -v max="$want" '/"req"/ {
 		n = gsub(/\],\[/, "&") - 1; if (n > max) bad++ } END { print bad + 0 }' "$log")" 0

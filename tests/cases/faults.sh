@@ -66,7 +66,6 @@ under_load()
 	STORM=none SHORT_OF_MEMORY=1 SECONDS=3 program "$bin/storm" -t all-at-once -n faults-all-fail- vdb
 	works all-fail-injected some_injected
 	discards
-	every 0
 }
 
 # Sent by a worker of the kernel: without memory for their ranges they wait, and nobody
@@ -129,13 +128,13 @@ bind_again()
 	for device in /sys/bus/virtio/devices/*; do
 		[ -e "$device/driver" ] || echo "${device##*/}" >/sys/bus/virtio/drivers/virtio_blk/bind
 	done
-	await 10 test -e /dev/vda
+	await 10 test -e /dev/vda || fail bound-again "no disk" "vda"
 }
 
 inside()
 {
 	one_by_one "" vda -t '[!eglz]*'
-	bind_again || fail bound-again "no disk" "vda"
+	bind_again
 	under_load
 	# Last, as the module is gone then.
 	one_by_one "" vda -t load
@@ -153,11 +152,12 @@ host()
 	# A failed percpu or vmalloc allocation prints a trace of its own; the interrupt core
 	# forgets that it could not make a file in /proc, until it removes it; and the DMA
 	# checker that has no memory says that it is off.
-	guest --timeout "$((240 + ${SOAK:-0} * 240))" --params poll_queues=1 --append no_timer_check --env "SEED=$seed" --splats-ok 'Call Trace:|remove_proc_entry|cacheline tracking ENOMEM' \
+	local -a common=(--params poll_queues=1 --append no_timer_check --env "SEED=$seed"
+		--splats-ok 'Call Trace:|remove_proc_entry|cacheline tracking ENOMEM')
+	guest "${common[@]}" --timeout "$((240 + ${SOAK:-0} * 240))" \
 		--disk "raw:$work/a,serial=scratch-a,queues=2,discard" \
 		--disk "raw:$work/b,serial=scratch-b,queues=3,discard" -- inside
-	guest --params poll_queues=1 --append no_timer_check --env "SEED=$seed" \
-		--splats-ok 'Call Trace:|remove_proc_entry|cacheline tracking ENOMEM' -- programmable
+	guest "${common[@]}" -- programmable
 	works acknowledged-is-there "$top/build/tests/faults/verify" "$work/b" "$work/share/acks"
 }
 

@@ -38,9 +38,7 @@ suspend_module()
 {
 	local module
 	[ "${KERNEL:-}" != newest ] || return
-	module=$(find -L "$top/build" -maxdepth 2 \( -path "*/${KERNEL:-6.12}/virtio_blk.ko" -o -path "*/${KERNEL:-6.12}[.-]*/virtio_blk.ko" \) |
-		sort -V | tail -n 1)
-	module=${module%/*}/suspend_one.ko
+	module=$top/build/$(kernel_release "$top/build" virtio_blk.ko)/suspend_one.ko
 	flock "${module%/*}/suspend.lock" make -s -C "$top" "${module#"$top"/}" >&2
 	echo "$module"
 }
