@@ -12,6 +12,8 @@ const char *const op_names[OP_NR] = { "read", "write", "trim", "zeroes", "flush"
 /* 4 bytes per block are kept: what is more than this wants a --size */
 #define VERIFY_MAX_BLOCKS	(256ULL << 20)
 
+#define MAX_FAULTS	5	/* told of a thread's blocks that are read back */
+
 static uint64_t next_random(struct load *l)
 {
 	uint64_t x = l->rng;
@@ -210,22 +212,29 @@ static int final_block(struct load *l, struct region *r, uint64_t b, void *buf)
  * Read everything back that this worker has written, by pread() on the block
  * node: not by the path that wrote it.
  */
-int load_final(struct load *l, uint64_t *checked, volatile bool *stop)
+int load_final(struct load *l, struct run *run)
 {
 	unsigned int i, faults = 0;
+	bool ends = false;
 	uint64_t b;
 	void *buf;
 
-	if (posix_memalign(&buf, 4096, l->o->bs))
+	if (posix_memalign(&buf, 4096, l->o->bs)) {
+		complain("no memory to read back");
 		return -1;
+	}
 	for (i = 0; i < l->nregions; i++) {
 		struct region *r = &l->regions[i];
 
-		for (b = 0; b < r->blocks && faults < 5 && !*stop; b++) {
+		for (b = 0; b < r->blocks; b++) {
 			if (r->gen[b] == GEN_UNKNOWN)
 				continue;
+			run->to_verify++;
+			ends = ends || faults == MAX_FAULTS || run_verify_ends(run);
+			if (ends)
+				continue;
 			faults += final_block(l, r, b, buf) != 0;
-			++*checked;
+			run->verified++;
 		}
 	}
 	free(buf);

@@ -74,19 +74,24 @@ void report_text(FILE *f, const struct run *r)
 		r->seconds > 0 ? r->counted.done / r->seconds : 0,
 		syscalls_per_io(&r->counted), (unsigned long long)r->total.errors);
 	if (!o->nop && o->write) {
-		for (op = 0; op < OP_NR; op++)
-			if (r->total.ops[op])
-				fprintf(f, "%s%llu %s", op && r->total.ops[OP_READ] ? ", " : "",
-					(unsigned long long)r->total.ops[op], op_names[op]);
+		const char *separator = "";
+
+		for (op = 0; op < OP_NR; op++) {
+			if (!r->total.ops[op])
+				continue;
+			fprintf(f, "%s%llu %s", separator, (unsigned long long)r->total.ops[op],
+				op_names[op]);
+			separator = ", ";
+		}
 		fprintf(f, "\n");
 	}
 	if (o->rate)
 		fprintf(f, "Rate asked %.0f, latest start %.1f usec after it was due\n", o->rate,
 			r->late_max_ns / 1e3);
 	if (o->verify)
-		fprintf(f, "Verify: %llu wrong reads, %llu blocks read back: %s\n",
+		fprintf(f, "Verify: %llu wrong reads, %llu of %llu blocks read back: %s\n",
 			(unsigned long long)r->total.mismatches, (unsigned long long)r->verified,
-			r->failed ? "FAILED" : "all right");
+			(unsigned long long)r->to_verify, r->failed ? "FAILED" : "all right");
 	if (o->latency || o->rate)
 		latency_text(f, r);
 }
@@ -162,9 +167,10 @@ void report_json(FILE *f, const struct run *r)
 			(unsigned long long)r->total.ops[op]);
 	fprintf(f, "},\n");
 	json_latency(f, &r->hist);
-	fprintf(f, "  \"latest_start_ns\": %.0f, \"wrong_reads\": %llu, \"blocks_read_back\": %llu,\n",
+	fprintf(f, "  \"latest_start_ns\": %.0f, \"wrong_reads\": %llu, \"blocks_read_back\": %llu, "
+		"\"blocks_to_read_back\": %llu,\n",
 		r->late_max_ns, (unsigned long long)r->total.mismatches,
-		(unsigned long long)r->verified);
+		(unsigned long long)r->verified, (unsigned long long)r->to_verify);
 	fprintf(f, "  \"errors\": %llu, \"reason\": \"%s\", \"ok\": %s\n}\n",
 		(unsigned long long)r->total.errors, r->reason, r->failed ? "false" : "true");
 }

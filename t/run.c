@@ -11,9 +11,12 @@
 #include "tool.h"
 
 #define GIVE_UP_SECONDS	30	/* after the stop, with I/O still unanswered */
+#define ECHO_SECONDS	1	/* timeout(1) sends its signal twice at once */
 
 volatile bool run_interrupted;
 
+static bool interrupted_again;
+static uint64_t interrupted_at;
 static sigset_t signals;
 
 /* Blocked everywhere: the main thread fetches them when it has the time */
@@ -27,6 +30,19 @@ void run_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
+static double seconds_since(uint64_t ns)
+{
+	return (clock_ns() - ns) / 1e9;
+}
+
+static void note_interruption(void)
+{
+	interrupted_again |= run_interrupted && seconds_since(interrupted_at) > ECHO_SECONDS;
+	if (!run_interrupted)
+		interrupted_at = clock_ns();
+	run_interrupted = true;
+}
+
 /* Until a signal or for `seconds`; notes an interruption */
 static int wait_signal(double seconds)
 {
@@ -37,13 +53,8 @@ static int wait_signal(double seconds)
 		ts.tv_nsec = (seconds - ts.tv_sec) * 1e9;
 	sig = sigtimedwait(&signals, NULL, &ts);
 	if (sig == SIGINT || sig == SIGTERM)
-		run_interrupted = true;
+		note_interruption();
 	return sig;
-}
-
-static double seconds_since(uint64_t ns)
-{
-	return (clock_ns() - ns) / 1e9;
 }
 
 static void sum_counters(const struct run *r, struct counters *sum)
@@ -260,21 +271,18 @@ static void __attribute__((noreturn)) give_up(const char *why)
 static void join_workers(struct run *r)
 {
 	uint64_t since = clock_ns();
-	bool before = run_interrupted, told = false;
+	bool told = false;
 	unsigned int i;
 	struct timespec now;
 
 	for (i = 0; i < r->o->threads; i++) {
 		for (;;) {
-			run_interrupted = false;
 			clock_gettime(CLOCK_REALTIME, &now);
 			if (!pthread_timedjoin_np(r->workers[i].thread, NULL, &now))
 				break;
 			wait_signal(0.02);
-			/* timeout(1) sends one signal twice: not yet impatience */
-			if (run_interrupted && before && seconds_since(since) > 1)
+			if (interrupted_again)
 				give_up("interrupted twice");
-			before |= run_interrupted;
 			if (seconds_since(since) > 3 && !told)
 				complain("waiting for I/O in flight (interrupt again to give up)");
 			told |= seconds_since(since) > 3;
@@ -282,7 +290,6 @@ static void join_workers(struct run *r)
 				give_up("30 s after the stop");
 		}
 	}
-	run_interrupted = before;
 }
 
 static void gather(struct run *r)
@@ -302,6 +309,13 @@ static void gather(struct run *r)
 	r->failed |= r->total.errors || r->total.mismatches;
 }
 
+/* What ended the run is no reason to leave its data unread; another signal is */
+bool run_verify_ends(const struct run *r)
+{
+	wait_signal(0);
+	return interrupted_again || (run_interrupted && !r->stopped_by_signal);
+}
+
 static void verify_all(struct run *r)
 {
 	unsigned int i;
@@ -309,9 +323,14 @@ static void verify_all(struct run *r)
 	if (!r->quiet)
 		fprintf(r->o->json ? stderr : stdout, "Reading everything back ...\n");
 	fflush(stdout);
+	r->stopped_by_signal = run_interrupted;
 	for (i = 0; i < r->o->threads; i++)
-		if (load_final(&r->workers[i].load, &r->verified, &run_interrupted))
+		if (load_final(&r->workers[i].load, r))
 			r->failed = true;
+	if (!r->failed && r->verified < r->to_verify) {
+		complain("interrupted: not all was read back");
+		r->failed = true;
+	}
 }
 
 /* 0: ran, see r->failed; -1: could not start (said so already) */

@@ -179,6 +179,8 @@ struct slot {
 	struct virtio_blk_discard_write_zeroes range;
 };
 
+struct run;
+
 struct load {
 	const struct options *o;
 	struct region	regions[MAX_TARGETS];
@@ -193,7 +195,7 @@ int load_init(struct load *l, const struct options *o, unsigned int thread);
 int load_add_target(struct load *l, struct target *t, unsigned int share, unsigned int shares);
 bool load_next(struct load *l, struct slot *s);
 bool load_done(struct load *l, struct slot *s, bool ok, struct pattern_result *res);
-int load_final(struct load *l, uint64_t *checked, volatile bool *stop);
+int load_final(struct load *l, struct run *run);
 void load_free(struct load *l);
 uint64_t slot_byte(const struct slot *s, const struct options *o);
 extern const char *const op_names[OP_NR];
@@ -274,11 +276,14 @@ struct run {
 	struct counters	total;		/* with ramp and drain */
 	struct hist	hist;
 	double		late_max_ns;
-	uint64_t	verified;
+	uint64_t	to_verify;	/* blocks of known content, and of them */
+	uint64_t	verified;	/* read back */
+	bool		stopped_by_signal;
 	bool		failed;
 };
 
 int run_once(struct run *r);
+bool run_verify_ends(const struct run *r);
 void run_signals(void);
 extern volatile bool run_interrupted;
 

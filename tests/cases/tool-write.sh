@@ -21,13 +21,14 @@ host()
 	mkswap -q "$work/swap" 2>&-
 	echo 'start=2048' | sfdisk -q "$work/parts"
 	mkfs.ext4 -q -F -E offset=1048576 "$work/parts" 16M
-	truncate -s 64M "$work/free" "$work/ranges"
+	truncate -s 64M "$work/free" "$work/ranges" "$work/slow"
 	"$pattern" write --seed 5 "$work/ranges" >&2 || exit 1
 	before=$(cd "$work" && for i in $used; do sum "$i"; done | tr '\n' ' ')
 	boot --disk "raw:$work/mounted" --disk "raw:$work/swap" --disk "raw:$work/held" \
 		--disk "raw:$work/parts" --disk "raw:$work/exclusive" \
 		--disk "raw:$work/free" --disk "raw:$work/ranges,discard" \
-		--disk "raw:$work/free,ro,prop:discard=off,prop:write-zeroes=off,prop:share-rw=on"
+		--disk "raw:$work/free,ro,prop:discard=off,prop:write-zeroes=off,prop:share-rw=on" \
+		--disk "raw:$work/slow,iops=100"
 	rc=$?
 	after=$(cd "$work" && for i in $used; do sum "$i"; done | tr '\n' ' ')
 	equal tool-F17-nothing-was-written "$after" "$before"
@@ -109,7 +110,7 @@ verify()
 	while read -r how; do
 		# shellcheck disable=SC2086
 		works "tool-verify-${how// /}" "$tool" -p0 -W --verify -d16 -s4 -c4 --size 4M --ios 600 $how
-		equal "tool-verify-${how// /}-read-back" "$(grep -c 'blocks read back: all right' /tmp/out)" 1
+		equal "tool-verify-${how// /}-read-back" "$(grep -c '[1-9][0-9]* of [1-9][0-9]* blocks read back: all right' /tmp/out)" 1
 	done <<-EOF
 		-u1 --mix read=50,write=40,zeroes=5,flush=5 /dev/vdfc0
 		-u0 --mix read=50,write=40,zeroes=5,flush=5 /dev/vdf
@@ -127,6 +128,23 @@ verify()
 	kill $!
 	wait $! 2>&-
 	equal tool-verify-finds-foreign-data "$status $(grep -q 'never written here' /tmp/err && echo found)" "1 found"
+}
+
+# A signal ends the I/O, not the check of what it left; one that comes in the
+# middle of that check leaves it unfinished, which is no success
+verify_interrupted()
+{
+	"$tool" -u1 -p0 -W --verify --size 4M /dev/vdfc0 >/tmp/bg 2>/tmp/err &
+	await 10 grep -q IOPS= /tmp/bg
+	kill -INT $!
+	wait $!
+	equal tool-verify-after-SIGINT-reads-back "$? $(grep -cE '[1-9][0-9]* of [1-9][0-9]* blocks read back: all right' /tmp/bg)" "0 1"
+	"$tool" -u1 -p0 -W --verify -R0 -b512 --ios 200 --size 256k /dev/vdic0 >/tmp/bg 2>/tmp/err &
+	await 10 grep -q 'Reading everything' /tmp/bg
+	kill -TERM $!
+	wait $!
+	equal tool-verify-SIGTERM-ends-reading-back "$? $(grep -cE 'of 200 blocks read back: FAILED' /tmp/bg) $(err_line)" \
+		"1 1 io_uring-vblk: interrupted: not all was read back "
 }
 
 # For the host to look at in the image
@@ -150,6 +168,7 @@ guest()
 	guards
 	ranges
 	verify
+	verify_interrupted
 	exit $failed
 }
 
