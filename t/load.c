@@ -192,8 +192,9 @@ static int final_block(struct load *l, struct region *r, uint64_t b, void *buf)
 			  .buf = buf };
 	struct pattern_result res;
 	uint64_t at = slot_byte(&s, l->o);
-	int fd = r->t->guard >= 0 ? r->t->guard : r->t->fd;
-	ssize_t n = pread(fd, buf, l->o->bs, at);
+	bool whole_disk = r->t->guard >= 0;
+	ssize_t n = pread(whole_disk ? r->t->guard : r->t->fd, buf, l->o->bs,
+			  at + (whole_disk ? r->t->partition_start : 0));
 	char words[128];
 
 	if (n != (ssize_t)l->o->bs) {
@@ -226,6 +227,11 @@ int load_final(struct load *l, struct run *run)
 	for (i = 0; i < l->nregions; i++) {
 		struct region *r = &l->regions[i];
 
+		/* The disk's own node doesn't see the page cache of a partition */
+		if (!r->t->passthrough && fsync(r->t->fd)) {
+			complain("%s: fsync before reading back: %s", r->t->path, strerror(errno));
+			faults++;
+		}
 		for (b = 0; b < r->blocks; b++) {
 			if (r->gen[b] == GEN_UNKNOWN)
 				continue;

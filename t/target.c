@@ -110,6 +110,8 @@ static int ask_node(struct target *t)
 
 static int ask_block(struct target *t, const struct stat *st)
 {
+	char line[64];
+
 	t->lbs = SECTOR;
 	if (S_ISREG(st->st_mode)) {
 		t->bytes = st->st_size;
@@ -120,6 +122,9 @@ static int ask_block(struct target *t, const struct stat *st)
 		complain("%s: cannot ask the disk: %s", t->path, strerror(errno));
 		return -1;
 	}
+	if (read_line(line, sizeof(line), "/sys/dev/block/%u:%u/start", major(st->st_rdev),
+		      minor(st->st_rdev)))
+		t->partition_start = strtoull(line, NULL, 10) * SECTOR;
 	return 0;
 }
 

@@ -97,7 +97,8 @@ struct target {
 	bool		passthrough;
 	bool		poll_queues;	/* the disk has some */
 	int		fd;
-	int		guard;		/* block node, held O_EXCL while we write */
+	int		guard;		/* the disk's block node, held O_EXCL while we write */
+	uint64_t	partition_start;	/* bytes; 0 for a whole disk */
 	uint64_t	bytes;
 	unsigned int	lbs;
 	int		numa_node;

@@ -21,14 +21,16 @@ host()
 	mkswap -q "$work/swap" 2>&-
 	echo 'start=2048' | sfdisk -q "$work/parts"
 	mkfs.ext4 -q -F -E offset=1048576 "$work/parts" 16M
-	truncate -s 64M "$work/free" "$work/ranges" "$work/slow"
+	truncate -s 64M "$work/free" "$work/ranges" "$work/slow" "$work/partitioned"
+	echo 'start=2048' | sfdisk -q "$work/partitioned"
 	"$pattern" write --seed 5 "$work/ranges" >&2 || exit 1
 	before=$(cd "$work" && for i in $used; do sum "$i"; done | tr '\n' ' ')
 	boot --disk "raw:$work/mounted" --disk "raw:$work/swap" --disk "raw:$work/held" \
 		--disk "raw:$work/parts" --disk "raw:$work/exclusive" \
 		--disk "raw:$work/free" --disk "raw:$work/ranges,discard" \
 		--disk "raw:$work/free,ro,prop:discard=off,prop:write-zeroes=off,prop:share-rw=on" \
-		--disk "raw:$work/slow,iops=100"
+		--disk "raw:$work/slow,iops=100" \
+		--disk "raw:$work/partitioned"
 	rc=$?
 	after=$(cd "$work" && for i in $used; do sum "$i"; done | tr '\n' ' ')
 	equal tool-F17-nothing-was-written "$after" "$before"
@@ -121,6 +123,8 @@ verify()
 		-S1 --mix read=1,write=1 /dev/vdf
 		-a1 --mix read=1,write=1 /dev/vdf
 		-u1 --rate 1000 --mix read=1,write=1 /dev/vdfc0
+		-u0 --mix read=1,write=1 /dev/vdj1
+		-u0 -O0 --mix read=1,write=1 /dev/vdj1
 	EOF
 	# Somebody else writes meanwhile: that must not pass as right
 	while :; do dd if=/dev/zero of=/dev/vdf bs=64k count=4 oflag=direct conv=notrunc status=none; done &
