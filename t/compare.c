@@ -225,6 +225,8 @@ static void describe(const struct comparison *c, struct row *row)
 		 o->batch_submit, o->fixedbufs ? "registered" : "plain", o->polled ? ", polled" : "");
 	if (o->polled && !c->t[PASSTHROUGH].poll_queues)
 		row->skipped = "no poll queues; load virtio_blk with poll_queues=1";
+	else if (o->polled && (o->mix[OP_TRIM] || o->mix[OP_ZEROES] || o->mix[OP_FLUSH]))
+		row->skipped = "polled rings of the block side only read and write";
 }
 
 static void do_row(struct comparison *c, bool json, bool *first)

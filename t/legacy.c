@@ -67,14 +67,16 @@ static void aio_prep(struct worker *w, struct slot *s, struct iocb *cb)
 static bool aio_submit(struct worker *w, aio_context_t ctx, struct iocb **cbs, unsigned int n)
 {
 	unsigned int done = 0;
+	int err;
 	long ret;
 
 	while (done < n) {
 		w->c.calls++;
 		ret = syscall(SYS_io_submit, ctx, (long)(n - done), cbs + done);
-		if (ret < 0 && errno != EAGAIN && errno != EINTR) {
+		err = errno;
+		if (ret < 0 && err != EAGAIN && err != EINTR) {
 			for (; done < n; done++)
-				finish(w, &w->slots[cbs[done]->aio_data], -errno);
+				finish(w, &w->slots[cbs[done]->aio_data], -err);
 			return false;
 		}
 		done += ret > 0 ? ret : 0;

@@ -16,7 +16,7 @@ static const struct options defaults = {
 	.depth = 128, .batch_submit = 32, .batch_complete = 32, .bs = 4096,
 	.threads = 1, .polled = true, .fixedbufs = true, .regfiles = true,
 	.direct = true, .random = true, .ringfd = true,
-	.iovecs = 1, .seed = 1, .defer = -1, .sqpoll_cpu = -1, .repeats = 5,
+	.iovecs = 1, .seed = 1, .defer = -1, .sqpoll_cpu = -1,
 };
 
 static const char help_text[] =
@@ -136,6 +136,7 @@ static uint64_t parse_place(const char *opt, const char *arg)
 static void parse_mix(struct options *o, const char *arg)
 {
 	char *copy = strdup(arg), *save = NULL, *part, *weight;
+	unsigned int sum = 0;
 	int op;
 
 	memset(o->mix, 0, sizeof(o->mix));
@@ -148,8 +149,11 @@ static void parse_mix(struct options *o, const char *arg)
 		if (op == OP_NR)
 			usage_error("--mix", part, "read, write, trim, zeroes or flush");
 		o->mix[op] = weight ? parse_number("--mix", weight, 0, 1000000) : 1;
+		sum += o->mix[op];
 	}
 	free(copy);
+	if (!sum)
+		usage_error("--mix", arg, "a mix: no weight is more than 0");
 }
 
 static void parse_pins(struct options *o, const char *arg)
@@ -282,11 +286,36 @@ static void check_writing(struct options *o)
 		clash("--verify checks what this run has written: it needs -W");
 }
 
+/* Nothing that was asked for is left out in silence */
+static void check_unused(const struct options *o)
+{
+	if (!o->sqpoll && (o->sqpoll_cpu >= 0 || o->sqpoll_idle))
+		clash("--sqpoll-cpu and --sqpoll-idle belong to --sqpoll: say that too");
+	if (o->repeats && !o->compare)
+		clash("--repeats is of --compare and --matrix: say one of them");
+	if (o->compare && (o->ios || o->nop))
+		clash("--compare measures a disk for -r seconds: not with --ios or -N1");
+	if (o->huge && o->hugefile)
+		clash("--huge and -H are two places for the buffers: choose one");
+	if (o->numa && o->npins)
+		clash("-P1 and --pin are two choices of CPUs: choose one");
+	if (o->iovecs > 1 && !o->vectored)
+		clash("--iovecs needs -V1");
+}
+
+/* An IOPOLL ring takes no fsync, no fallocate and no discard */
+static bool polls_block_commands(const struct options *o)
+{
+	return o->polled && (!o->passthrough || o->compare) &&
+	       (o->mix[OP_TRIM] || o->mix[OP_ZEROES] || o->mix[OP_FLUSH]);
+}
+
 static void check_clashes(struct options *o)
 {
 	bool ring = o->engine == ENGINE_URING;
 
 	check_writing(o);
+	check_unused(o);
 	if (!ring && (o->passthrough || o->compare || o->rate || o->sqpoll || o->nop))
 		clash("-S and -a use no ring: not with -u1, -N1, --compare, --rate or --sqpoll");
 	if (!ring && (o->mix[OP_TRIM] || o->mix[OP_ZEROES] || o->mix[OP_FLUSH]))
@@ -303,8 +332,8 @@ static void check_clashes(struct options *o)
 		clash("--compare doesn't verify: run each side alone");
 	if (o->vectored && o->fixedbufs_asked && o->fixedbufs && (!o->passthrough || o->compare))
 		clash("-V1 with -B1 exists in passthrough (-u1) only: use -B0");
-	if (o->iovecs > 1 && !o->vectored)
-		clash("--iovecs needs -V1");
+	if (ring && !o->nop && !o->matrix && polls_block_commands(o))
+		clash("on the block side polled rings (-p1, the default) only read and write: use -p0");
 	if (o->vectored && o->bs % (o->iovecs * SECTOR))
 		clash("-b must give each of the --iovecs a whole number of sectors");
 	if (!o->nop && !o->npaths)
@@ -339,4 +368,6 @@ void options_parse(struct options *o, int argc, char **argv)
 		o->fixedbufs = false;
 	if (o->nop)
 		o->polled = false;
+	if (!o->repeats)
+		o->repeats = 5;
 }

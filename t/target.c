@@ -226,19 +226,34 @@ static bool held(const char *disk, char *where, size_t len)
 	return found;
 }
 
-/* Comparing writes has two targets on one disk, and one guard is enough */
-static bool guarded(const char *disk)
+/* What is written to already: disks by name, files by number */
+static bool guarded(const char *name)
 {
-	static char disks[MAX_TARGETS][64];
+	static char names[MAX_TARGETS][64];
 	static int n;
 	int i;
 
 	for (i = 0; i < n; i++)
-		if (!strcmp(disks[i], disk))
+		if (!strcmp(names[i], name))
 			return true;
 	if (n < MAX_TARGETS)
-		snprintf(disks[n++], sizeof(disks[0]), "%s", disk);
+		snprintf(names[n++], sizeof(names[0]), "%s", name);
 	return false;
+}
+
+static int named_twice(const struct target *t)
+{
+	complain("%s is named twice: with -W each disk or file only once", t->path);
+	return -1;
+}
+
+static int guard_file(const struct target *t, const struct stat *st)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "file %llx:%llx", (unsigned long long)st->st_dev,
+		 (unsigned long long)st->st_ino);
+	return guarded(name) ? named_twice(t) : 0;
 }
 
 /*
@@ -250,7 +265,7 @@ static int guard(struct target *t, const struct stat *st, const struct options *
 	char where[1200], path[128];
 
 	if (S_ISREG(st->st_mode))
-		return 0;
+		return guard_file(t, st);
 	if (!t->disk[0]) {
 		complain("%s: cannot tell which disk this is, so no -W", t->path);
 		return -1;
@@ -260,12 +275,9 @@ static int guard(struct target *t, const struct stat *st, const struct options *
 		complain("%s: refusing to write: disk %s is in use: %s", t->path, t->disk, where);
 		return -1;
 	}
-	if (guarded(t->disk)) {
-		if (o->compare)
-			return 0;
-		complain("%s: disk %s is named twice", t->path, t->disk);
-		return -1;
-	}
+	/* Comparing has two targets on one disk, and one guard is enough */
+	if (guarded(t->disk))
+		return o->compare ? 0 : named_twice(t);
 	snprintf(path, sizeof(path), "/dev/%s", t->disk);
 	t->guard = open(path, O_RDWR | O_EXCL | O_DIRECT | O_CLOEXEC);
 	if (t->guard >= 0)

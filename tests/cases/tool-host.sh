@@ -47,9 +47,12 @@ refused tool-checkers-no-disk 'neither a disk nor a file' "$tool" -p0 -O0 "$work
 refused tool-checkers-too-many-buffers 'not registered' "$tool" -p0 -O0 -d32768 -b512 --ios 1 "$work/file"
 refused tool-checkers-verify-too-small 'larger --size' "$tool" -p0 -O0 -W --verify --size 64k "$work/file"
 refused tool-checkers-pin 'cannot run on CPU' "$tool" -p0 -O0 --pin 1023 "$work/file"
+refused tool-checkers-file-twice 'named twice' "$tool" -p0 -O0 -W --size 1M --ios 10 "$work/file" "$work/file"
 refused tool-checkers-one-of-two 'No such file' "$tool" -p0 -O0 "$work/file" "$work/none"
 for wrong in "-d" "-d 0" "-d x" "-b 100" "--mix foo" "--mix write" "--verify" "--iovecs 2" "--pin 0-" "--size 101%" \
-	     "--sqe64" "--rate 0" "-N2" "--nonsense" "--compare -S1" "-V1 -B1" "--repeats 0" "-D1"; do
+	     "--sqe64" "--rate 0" "-N2" "--nonsense" "--compare -S1" "-V1 -B1" "--repeats 0" "-D1" \
+	     "--sqpoll-cpu 1" "--sqpoll-idle 5" "--repeats 3" "--compare --ios 3" "--compare -N1" "--huge -H x" \
+	     "-P1 --pin 0" "-W --mix write=0" "-W --mix read,flush" "--compare -W --mix write,trim"; do
 	# shellcheck disable=SC2086 # a list of words
 	run "$tool" $wrong "$work/file"
 	equal "tool-usage${wrong// /}" "$status $(grep -c . "$outdir/err")" "2 1"
