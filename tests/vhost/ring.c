@@ -518,6 +518,9 @@ static void workers(const void *arg)
 	want_res(vhost_try(&v, VHOST_FREE_WORKER, &w), -EBUSY, "FREE_WORKER of an attached one");
 	w.worker_id = worker_ids[0];
 	vhost_do(&v, VHOST_FREE_WORKER, &w, "FREE_WORKER");
+	/* The kernel waits until it runs no more, not until it is gone from /proc */
+	for (unsigned int i = 0; i < 5000 && worker_threads() > 2; i++)
+		usleep(1000);
 	want_eq(worker_threads(), 2, "worker threads");
 	load(&v, 2, NULL);
 	mem_intact(&v);
