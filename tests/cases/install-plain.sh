@@ -66,6 +66,9 @@ live()
 	check live-beside-is-found "$(modinfo -k "$rel" -F filename virtblk_uring)" "/lib/modules/$rel/updates/virtblk_uring.ko"
 	check live-no-other-alias "$(modprobe -S "$rel" -R virtio:d00000002v00001AF4)" virtio_blk
 	check live-tool "$(io_uring-vblk --version | grep -c "$(cat "$top/VERSION")")" 1
+	works live-example-is-built-by-what-was-installed \
+		cc -Wall -Werror -o "$1/work/read-block" "$top/examples/read-block.c" -luring
+	check live-manual-page "$(MANPATH=/usr/local/share/man man -w virtio_blk_uring 2>&1)" /usr/local/share/man/man4/virtio_blk_uring.4
 	works live-uninstall make -s -C "$top" uninstall
 	check live-in-tree-again "$(modinfo -k "$rel" -F filename virtio_blk | sed 's,.*/kernel/,,')" drivers/block/virtio_blk.ko
 	check live-nothing-left "$(cd "$1/up" && find . \( -name '*virtblk*' -o -name '*virtio?blk*' -o -name '*uring*' -o -name 'fio-vblk*' \) -type f | paste -sd' ')" ""
