@@ -389,6 +389,26 @@ percentiles()
 	dev_down
 }
 
+# A device that never answers: one signal ends the run, a second the waiting for
+# what is in flight, in words. The process ends with the kernel's commands.
+silent_device()
+{
+	dev_up silent --size 16M
+	ctl 'rule type=in hold' 'mark asked' >&2
+	"$tool" -u1 -p0 -d2 -s2 -c1 "/dev/${disk}c0" >/tmp/out 2>/tmp/err &
+	tool_pid=$!
+	await 10 look_is held_reads 2
+	kill -INT $tool_pid
+	await 20 grep -q 'waiting for I/O in flight (interrupt again to give up)' /tmp/err
+	kill -INT $tool_pid
+	await 10 grep -q 'interrupted twice: leaving I/O unanswered; the device does not reply' /tmp/err
+	ctl clear release >&2
+	wait $tool_pid
+	equal tool-silent-device-second-SIGINT-gives-up "$? $(wc -l </tmp/err)" "1 2"
+	dev_down
+}
+held_reads() { sed '1,/asked/d' "$log" | grep -c '"name":"in"'; }
+
 # Each operation of --mix reaches the device as its own command, by its weight
 mixed_ops()
 {
@@ -436,6 +456,7 @@ guest()
 	if (vduse_ready) >/dev/null 2>&1; then
 		mixed_ops
 		percentiles
+		silent_device
 	else
 		skip tool-percentiles "this kernel has no VDUSE, on which the device with a slow sector is made"
 	fi
