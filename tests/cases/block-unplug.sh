@@ -28,12 +28,12 @@ gone() { [ ! -e "/sys/block/${1#/dev/}" ]; }
 
 # Processes that no signal reaches: what a removal that hangs leaves behind.
 stuck() { ps -eo stat=,comm= | awk '$1 ~ /^D/ { print $2 }' | sort -u | tr '\n' ' '; }
-nothing_stuck() { [ -z "$(stuck)" ]; }
+nothing_stuck() { still=$(stuck); [ -z "$still" ]; }
 
 ended()		# NAME: the load's processes are all gone, and nothing hangs
 {
 	await 30 nothing_stuck
-	check "$1-nothing-stuck" "$(stuck)" ""
+	check "$1-nothing-stuck" "$still" ""
 	# Loads whose disk did not go (a failure told already) would go on.
 	# shellcheck disable=SC2046
 	kill $(jobs -p) 2>/dev/null
