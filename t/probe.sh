@@ -70,5 +70,13 @@ probe_entries()
 	sed -nE 's/.* io_uring_submit_(req|sqe): .* opcode ([A-Z0-9_]+), flags (0x)?([0-9a-f]+).*/\2 \4/p' "$probe_trace"
 }
 
+# The CONDITION that a command of probe_commands is polled: IO_URING_F_IOPOLL among
+# its issue flags is bit 10, in 6.1 bit 4
+# shellcheck disable=SC2016,SC2034 # awk's words, used by the cases
+case $(uname -r) in
+6.1.*) probe_polled='$5 ~ /[13579bdf].$/' ;;
+*) probe_polled='$5 ~ /[4567c-f]..$/' ;;
+esac
+
 # all CONDITION: of the lines, how many there are and how many don't fulfil it
 probe_all() { awk "{ n++ } !($1) { bad++ } END { print n + 0, bad + 0 }"; }

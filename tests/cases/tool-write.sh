@@ -3,6 +3,7 @@
 #
 # io_uring-vblk -W: what it refuses, what lands where in the image, and that
 # --verify finds what is wrong.
+#~ also 6.1
 set -u
 self=$(realpath "$0")
 # shellcheck source=t/test-lib.sh
