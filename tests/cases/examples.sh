@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # The programs of examples/ and their header: what they say and what comes of it.
+#~ also 6.1
 set -u
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -122,12 +123,10 @@ inside()
 	"$bin/read-block" /dev/vdac0 4097 >"$VM_SCRATCH/block" 2>&1
 	copies
 	refusals
-	if (vduse_ready) >/dev/null; then
+	if vduse_beside zone-writer-header; then
 		try zone-writer append
 		try header-at-the-device helpers
 		try header-zones-at-the-device zone_helpers
-	else
-		skip zone-writer "this kernel has no VDUSE, on which the test's zoned disk is made"
 	fi
 }
 

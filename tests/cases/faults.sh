@@ -101,8 +101,7 @@ resized()
 }
 size_is() { [ "$(sys size)" = "$1" ]; }
 
-# What only the programmable device has. In a guest of its own: beside a disk
-# with interrupts VDUSE makes lockdep complain about a lock of VDUSE's.
+# What only the programmable device has. In a guest of its own for vduse_beside()'s reason.
 programmable()
 {
 	if ! modprobe -a vduse virtio_vdpa 2>/dev/null; then

@@ -199,9 +199,8 @@ inside() {
 	fio_log=/tmp/fio.log
 	asan=$(ldd "$object" | awk '/libasan/ { print $3 }')
 	checkers
-	vduse_ready
 	fio_jobs
-	zones
+	! vduse_beside zones || zones
 	tools
 	unprivileged
 	endings

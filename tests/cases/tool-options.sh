@@ -4,6 +4,7 @@
 # io_uring-vblk: what each option does, seen from outside the tool: in QEMU's
 # trace, /proc and the kernel's tracepoints (t/probe.sh).
 # shellcheck disable=SC2317 # functions are called by name
+#~ also 6.1
 #~ timeout 900
 set -u
 self=$(realpath "$0")
@@ -453,12 +454,10 @@ guest()
 	taskset -pc 0 $$ >/dev/null
 	probe_on || fail tool-probe "no kprobe at the driver" "one"
 	unprivileged
-	if (vduse_ready) >/dev/null 2>&1; then
+	if vduse_beside tool-mix-percentiles-silent; then
 		mixed_ops
 		percentiles
 		silent_device
-	else
-		skip tool-percentiles "this kernel has no VDUSE, on which the device with a slow sector is made"
 	fi
 	at_the_driver
 	proposal

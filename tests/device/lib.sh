@@ -174,6 +174,18 @@ dd_try()
 	if out=$(dd "$@" count=1 status=none 2>&1); then echo ok; else echo "${out##*: }"; fi
 }
 
+# The same where there is a disk with interrupts too
+vduse_beside()	# NAME: or skips it
+{
+	if [ -e /proc/lockdep ]; then
+		skip "$1" "beside a disk with interrupts lockdep complains about a lock of VDUSE's"
+		return 1
+	fi
+	(vduse_ready) >/dev/null 2>&1 && return
+	skip "$1" "this kernel has no VDUSE, on which the test's device is made"
+	return 1
+}
+
 # First thing in the guest
 vduse_ready()
 {
