@@ -226,6 +226,26 @@ static bool held(const char *disk, char *where, size_t len)
 	return found;
 }
 
+/* A loop device holds nothing of what it lies on, and stands in no holders/ */
+static bool looped(const char *disk, char *where, size_t len)
+{
+	char path[PATH_MAX];
+	struct dirent *e;
+	bool found = false;
+	DIR *dir = opendir("/sys/block");
+
+	while (dir && !found && (e = readdir(dir))) {
+		found = !strncmp(e->d_name, "loop", 4) &&
+			read_line(path, sizeof(path), "/sys/block/%s/loop/backing_file", e->d_name) &&
+			!strncmp(path, "/dev/", 5) && is_part_of(path + 5, disk);
+		if (found)
+			snprintf(where, len, "used by %s", e->d_name);
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
 /* What is written to already: disks by name, files by number */
 static bool guarded(const char *name)
 {
@@ -271,7 +291,7 @@ static int guard(struct target *t, const struct stat *st, const struct options *
 		return -1;
 	}
 	if (mounted(t->disk, where, sizeof(where)) || swapped(t->disk, where, sizeof(where)) ||
-	    held(t->disk, where, sizeof(where))) {
+	    held(t->disk, where, sizeof(where)) || looped(t->disk, where, sizeof(where))) {
 		complain("%s: refusing to write: disk %s is in use: %s", t->path, t->disk, where);
 		return -1;
 	}

@@ -68,6 +68,10 @@ in_use()
 		# shellcheck disable=SC2086
 		works "tool-F17-mounted-${mode:0:3}-reads" "$tool" -p0 --ios 10 $mode
 	done
+	modprobe loop
+	held=$(losetup --find --show /dev/vdd1)
+	refused tool-F17-loop "in use: used by ${held#/dev/}" "$tool" -u1 -p0 -W --ios 1 /dev/vddc0
+	losetup --detach "$held"
 	refused tool-F17-trim-refused 'in use: mounted on /mnt' "$tool" -u1 -p0 -W --mix trim --ios 1 /dev/vdac0
 	refused tool-F17-swap 'in use: swap space' "$tool" -u1 -p0 -W --ios 1 /dev/vdbc0
 	swapoff /dev/vdb
