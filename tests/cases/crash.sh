@@ -17,7 +17,7 @@ inside() { "$top/build/tests/faults/storm" -n crash- vda; }
 beside()
 {
 	await 300 test -s "$VM_SCRATCH/acks" || { kill -9 "$(cat "$work/pid")"; exit 1; }
-	sleep "$((RANDOM % 3)).$((RANDOM % 10))"
+	sleep "$moment"
 	kill -9 "$(cat "$work/pid")"
 }
 
@@ -27,7 +27,9 @@ one_crash()
 	rm -rf "$work/share" "$work/log" "$work/lost"
 	rm -f "$work/disk"
 	truncate -s 64M "$work/disk" "$work/lost"
-	export work
+	# beside() is another shell: its own RANDOM would know nothing of the seed
+	moment=$((RANDOM % 3)).$((RANDOM % 10))
+	export work moment
 	# The runner sees a QEMU that was killed as one that took too long.
 	said=$(guest_with beside --params poll_queues=1 --timeout 360 --env SECONDS=200 --env STORM=none --env "SEED=$n" \
 		--qemu "-pidfile $work/pid" \

@@ -143,6 +143,7 @@ int main(int argc, char **argv)
 
 	t_start(argc, argv, "Random ioctls on the node");
 	state = text ? strtoull(text, NULL, 0) : 1;
+	fprintf(stderr, "ioctls: SEED=%llu\n", (unsigned long long)state);
 	t_limit(600);
 	t_run("random-ioctls", test_random, NULL);
 	return t_end();
