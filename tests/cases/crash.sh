@@ -34,7 +34,11 @@ one_crash()
 	said=$(guest_with beside --params poll_queues=1 --timeout 360 --env SECONDS=200 --env STORM=none --env "SEED=$n" \
 		--qemu "-pidfile $work/pid" \
 		--disk "raw:$work/disk,serial=scratch-storm,queues=3,log=$work/log" -- inside 2>&1)
-	grep -q 'vm: time-out' <<<"$said" || { fail "$n-killed" "$said" "a QEMU that was killed"; return; }
+	if ! grep -q 'vm: time-out' <<<"$said"; then
+		echo "$said" >&2
+		fail "$n-killed" "$said" "a QEMU that was killed"
+		return
+	fi
 	said=$("$top/build/tests/faults/verify" "$work/disk" "$work/share/acks") || fail "$n-image" "$said" "nothing lost"
 	# As if the power had gone.
 	if said=$("$top/build/tests/faults/verify" --log "$work/log" "$work/lost" "$work/share/acks"); then

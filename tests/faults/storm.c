@@ -536,6 +536,17 @@ static void report(const unsigned int *runs, const uint64_t *ms)
 				runs[i], ms[i] / 1000.0);
 }
 
+/* A busy host lets some come to their turn late; who never does is found by watch() */
+static bool all_worked(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < STORM_WORKERS; i++)
+		if (__atomic_load_n(&workers[i].progress, __ATOMIC_RELAXED) < 10)
+			return false;
+	return true;
+}
+
 static void disturb(uint64_t end, unsigned int *runs, uint64_t *ms)
 {
 	unsigned int i, next = 0;
@@ -554,7 +565,7 @@ static void disturb(uint64_t end, unsigned int *runs, uint64_t *ms)
 		runs[i]++;
 		pause_ms(rnd(&chance, 60));
 	}
-	while (now_ms() < end)
+	while (now_ms() < end || !all_worked())
 		pause_ms(10);
 }
 
@@ -586,10 +597,6 @@ static void test_storm(const void *arg)
 		fail("no disk has the serial %s", serial);
 	disk_open(name);
 	check_all();
-	for (i = 0; i < STORM_WORKERS; i++)
-		if (workers[i].progress < 10)
-			fail("worker %u: got %llu batches, wanted more", i,
-			     (unsigned long long)workers[i].progress);
 }
 
 int main(int argc, char **argv)
