@@ -6,6 +6,7 @@
 # and flushes says which that is. SEED=N repeats the moments.
 #~ also 6.1
 #~ soak
+#~ once
 set -u
 all_cpus=1
 # shellcheck source=lib.sh

@@ -7,6 +7,7 @@
 # was acknowledged is compared on the host. SEED=N repeats the choices.
 #~ also 6.1
 #~ soak
+#~ once
 set -u
 all_cpus=1
 # shellcheck source=lib.sh

@@ -6,6 +6,7 @@
 # many commands.
 #~ timeout 400
 #~ soak
+#~ once
 set -u
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -9,6 +9,7 @@
 # Last, random ioctls on the node.
 #~ timeout 600
 #~ soak
+#~ once
 set -u
 all_cpus=1
 # shellcheck source=lib.sh

@@ -6,6 +6,7 @@
 #~ also 6.1
 #~ timeout 400
 #~ soak
+#~ once
 # shellcheck disable=SC2317 # the functions are called by name
 set -u
 # shellcheck source=lib.sh
