@@ -304,7 +304,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* ---- disturbers: each returns when all is as before ---- */
+/* ---- disturbers: each returns when all is as before, and whether it had its way ---- */
 
 static char name[32];
 static struct worker chance;	/* the disturbers' random numbers */
@@ -361,62 +361,67 @@ static void await_disk(void)
 	disrupt();
 }
 
-static void scheduler(void)
+/* Not every kernel has each of these */
+static bool scheduler(void)
 {
 	static const char *const which[] = { "mq-deadline", "none", "bfq", "kyber" };
 
-	sys_write(which[rnd(&chance, ARRAY_SIZE(which))], "/sys/block/%s/queue/scheduler", name);
+	return !sys_write(which[rnd(&chance, ARRAY_SIZE(which))], "/sys/block/%s/queue/scheduler", name);
 }
 
-static void requests(void)
+/* Without a scheduler there can't be more than the disk has */
+static bool requests(void)
 {
 	char text[16];
 
 	snprintf(text, sizeof(text), "%u", 4 + (unsigned int)rnd(&chance, 200));
-	sys_write(text, "/sys/block/%s/queue/nr_requests", name);
+	return !sys_write(text, "/sys/block/%s/queue/nr_requests", name);
 }
 
 /* Without a cache a block-side flush is no command: that isn't the host's cache */
-static void cache(void)
+static bool cache(void)
 {
 	want_res(sys_write("write through", "/sys/block/%s/cache_type", name), 0, "cache_type");
 	pause_ms(20);
 	want_res(sys_write("write back", "/sys/block/%s/cache_type", name), 0, "cache_type");
+	return true;
 }
 
-static void cpus(void)
+static bool cpus(void)
 {
 	if (sys_write("0", "/sys/devices/system/cpu/cpu1/online"))
-		return;
+		return false;
 	pause_ms(50);
 	want_res(sys_write("1", "/sys/devices/system/cpu/cpu1/online"), 0, "a CPU comes back");
+	return true;
 }
 
 /* Much of what is free, for a moment: writeback and reclaim run */
-static void memory(void)
+static bool memory(void)
 {
 	struct sysinfo s;
 	size_t size;
 	char *p;
 
-	sys_write("3", "/proc/sys/vm/drop_caches");
-	if (sysinfo(&s))
-		return;
+	if (sys_write("3", "/proc/sys/vm/drop_caches") || sysinfo(&s))
+		return false;
 	size = s.freeram * s.mem_unit / (soak_minutes ? 2 : 8);
 	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p == MAP_FAILED)
-		return;
+		return false;
 	for (size_t i = 0; i < size && !stopped(); i += 4096)
 		p[i] = 1;
 	munmap(p, size);
+	return true;
 }
 
-static void resize(void)
+static bool resize(void)
 {
 	ask_host("resize %llu", (64 + rnd(&chance, 64)) * MiB);
+	return true;
 }
 
-static void unbind(void)
+static bool unbind(void)
 {
 	char path[96], target[256], *device;
 	ssize_t n;
@@ -431,19 +436,21 @@ static void unbind(void)
 	want_res(sys_write(device, DRIVER "/unbind"), 0, "unbind");
 	want_res(sys_write(device, DRIVER "/bind"), 0, "bind");
 	await_disk();
+	return true;
 }
 
-static void unplug(void)
+static bool unplug(void)
 {
 	disrupt();
 	ask_host("unplug");
 	ask_host("plug");
 	await_disk();
+	return true;
 }
 
 static const struct disturber {
 	const char	*name;
-	void		(*run)(void);
+	bool		(*run)(void);
 } disturbers[] = {
 	{ "scheduler", scheduler }, { "requests", requests }, { "cache", cache },
 	{ "cpus", cpus }, { "memory", memory }, { "resize", resize },
@@ -523,17 +530,35 @@ static void check_all(void)
 	}
 }
 
-static void report(const unsigned int *runs, const uint64_t *ms)
+/* What a disturber has done, and how long that took */
+struct account {
+	unsigned int	tried, done;
+	uint64_t	ms;
+};
+
+static void report(const struct account *accounts)
 {
+	const struct account *a = accounts;
 	unsigned int i;
 
 	for (i = 0; i < STORM_WORKERS; i++)
 		fprintf(stderr, "worker %u: %llu batches, %llu failed as they may\n", i,
 			(unsigned long long)workers[i].progress, (unsigned long long)workers[i].errors);
+	for (i = 0; i < ARRAY_SIZE(disturbers); i++, a++)
+		if (a->tried)
+			fprintf(stderr, "%s: %u of %u times, %.1f s\n", disturbers[i].name,
+				a->done, a->tried, a->ms / 1000.0);
+}
+
+/* One that never had its way disturbed nobody: the storm was less than it says */
+static void want_disturbed(const struct account *accounts)
+{
+	unsigned int i;
+
 	for (i = 0; i < ARRAY_SIZE(disturbers); i++)
-		if (runs[i])
-			fprintf(stderr, "%s: %u times, %.1f s\n", disturbers[i].name,
-				runs[i], ms[i] / 1000.0);
+		if (chosen(disturbers[i].name) && !accounts[i].done)
+			fail("%s: got %u attempts without success, wanted one", disturbers[i].name,
+			     accounts[i].tried);
 }
 
 /* A busy host lets some come to their turn late; who never does is found by watch() */
@@ -547,26 +572,36 @@ static bool all_worked(void)
 	return true;
 }
 
-static void disturb(uint64_t end, unsigned int *runs, uint64_t *ms)
+#define ATTEMPTS	50	/* until a disturber has had its way */
+
+static void disturb_once(unsigned int i, struct account *a)
 {
-	unsigned int i, next = 0;
 	uint64_t begin;
 
+	if (!find_disk(name, sizeof(name)))
+		fail("no disk has the serial %s", serial);
+	begin = now_ms();
+	a->done += disturbers[i].run();
+	a->ms += now_ms() - begin;
+	a->tried++;
+	pause_ms(rnd(&chance, 60));
+}
+
+static void disturb(uint64_t end, struct account *accounts)
+{
+	unsigned int i, n;
+
 	/* Each of them once, whatever the time; then at random. */
-	while (now_ms() < end || next < ARRAY_SIZE(disturbers)) {
-		i = next < ARRAY_SIZE(disturbers) ? next++ : rnd(&chance, ARRAY_SIZE(disturbers));
-		if (!chosen(disturbers[i].name))
-			continue;
-		if (!find_disk(name, sizeof(name)))
-			fail("no disk has the serial %s", serial);
-		begin = now_ms();
-		disturbers[i].run();
-		ms[i] += now_ms() - begin;
-		runs[i]++;
-		pause_ms(rnd(&chance, 60));
+	for (i = 0; i < ARRAY_SIZE(disturbers); i++)
+		for (n = 0; chosen(disturbers[i].name) && !accounts[i].done && n < ATTEMPTS; n++)
+			disturb_once(i, &accounts[i]);
+	while (now_ms() < end || !all_worked()) {
+		i = rnd(&chance, ARRAY_SIZE(disturbers));
+		if (now_ms() < end && chosen(disturbers[i].name))
+			disturb_once(i, &accounts[i]);
+		else
+			pause_ms(1);
 	}
-	while (now_ms() < end || !all_worked())
-		pause_ms(10);
 }
 
 static void test_storm(const void *arg)
@@ -574,8 +609,8 @@ static void test_storm(const void *arg)
 	const char *text = getenv("SECONDS");
 	unsigned int seconds = soak_minutes ? soak_minutes * 60 : strtoul(text ?: "6", NULL, 0);
 	uint64_t end = now_ms() + 1000 * seconds;
-	unsigned int i, runs[ARRAY_SIZE(disturbers)] = { 0 };
-	uint64_t ms[ARRAY_SIZE(disturbers)] = { 0 };
+	struct account accounts[ARRAY_SIZE(disturbers)] = { 0 };
+	unsigned int i;
 	char path[256];
 	pthread_t watcher;
 
@@ -587,12 +622,13 @@ static void test_storm(const void *arg)
 	chance.rnd = seed + 99;
 	start_workers();
 	pthread_create(&watcher, NULL, watch, NULL);
-	disturb(end, runs, ms);
+	disturb(end, accounts);
 	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	for (i = 0; i < STORM_WORKERS; i++)
 		pthread_join(workers[i].pthread, NULL);
 	pthread_join(watcher, NULL);
-	report(runs, ms);
+	report(accounts);
+	want_disturbed(accounts);
 	if (!find_disk(name, sizeof(name)))
 		fail("no disk has the serial %s", serial);
 	disk_open(name);
