@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Block I/O and passthrough, by interrupt and polled, while the disk is resized,
-# unbound, unplugged, its queue and cache switched, CPUs come and go and memory
-# runs short, all at once. Every block knows its place and generation, and what
-# was acknowledged is compared on the host. SEED=N repeats the choices.
+# suspended, unbound, unplugged, its queue and cache switched, CPUs come and go and
+# memory runs short, all at once. Every block knows its place and generation, and
+# what was acknowledged is compared on the host. SEED=N repeats the choices.
 #~ also 6.1
 #~ soak
 #~ once
@@ -12,8 +12,10 @@ set -u
 all_cpus=1
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=../uring/lib.sh
+. "$top/tests/uring/lib.sh"
 
-inside() { "$top/build/tests/faults/storm" -n crossed- vda; }
+inside() { "$top/build/tests/faults/storm" -n crossed- vda || failed=1; }
 
 # The host's part of the storm; see ask_host() in tests/faults/storm.c.
 do_it()
@@ -46,6 +48,7 @@ host()
 	truncate -s 64M "$work/disk"
 	guest_with beside --params poll_queues=1 --smp 2 --timeout "$((${SOAK:-0} * 60 + 360))" \
 		--env "SEED=${SEED:-$((EPOCHSECONDS % 1000000))}" --env "STORM=${STORM:-}" --env "SECONDS=${SECONDS_OF:-6}" \
+		--env "SUSPEND_MODULE=$(suspend_module)" \
 		--disk "raw:$work/disk,serial=scratch-storm,queues=3,discard" -- inside
 	works acknowledged-is-there "$top/build/tests/faults/verify" "$work/disk" "$work/share/acks"
 }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Everything at once: block I/O and passthrough, by interrupt and polled, while
- * the disk is resized, unbound, unplugged, its queue and cache switched, CPUs
- * come and go and memory runs short
+ * the disk is resized, suspended, unbound, unplugged, its queue and cache
+ * switched, CPUs come and go and memory runs short
  *
  * Each worker owns some blocks and knows which generation each must have. What
  * it has flushed it writes down outside the guest, in $VM_SCRATCH/acks, so that
  * the host can look at the image (verify.c) whenever QEMU ended, and however.
  *
- * STORM=words chooses disturbers (default all that can be had here), "none" is
- * without. SECONDS=N says how long (default 6), SEED=N repeats the choices.
- * SHORT_OF_MEMORY says that the kernel was told to let allocations fail.
+ * STORM=words chooses disturbers (default all that can be had here: suspend needs
+ * SUSPEND_MODULE, tests/uring/suspend's file), "none" is without. SECONDS=N says
+ * how long (default 6), SEED=N repeats the choices. SHORT_OF_MEMORY says that the
+ * kernel was told to let allocations fail.
  */
 #define _GNU_SOURCE
 #include "helper.h"
@@ -421,9 +422,11 @@ static bool resize(void)
 	return true;
 }
 
-static bool unbind(void)
+/* "virtio3" */
+static const char *device_name(void)
 {
-	char path[96], target[256], *device;
+	static char target[256];
+	char path[96];
 	ssize_t n;
 
 	snprintf(path, sizeof(path), "/sys/block/%s/device", name);
@@ -431,7 +434,24 @@ static bool unbind(void)
 	if (n < 0)
 		fail("%s: got %s, wanted a link", path, err_name(-errno));
 	target[n] = 0;
-	device = strrchr(target, '/') + 1;
+	return strrchr(target, '/') + 1;
+}
+
+/* Commands wait meanwhile: nothing may fail, so that this is no disruption */
+static bool suspend(void)
+{
+	char params[64];
+
+	snprintf(params, sizeof(params), "device=%s back=50", device_name());
+	want_res(module_load(getenv("SUSPEND_MODULE"), params), 0, "suspending %s", device_name());
+	want_res(module_unload("suspend_one"), 0, "unloading suspend_one");
+	return true;
+}
+
+static bool unbind(void)
+{
+	const char *device = device_name();
+
 	disrupt();
 	want_res(sys_write(device, DRIVER "/unbind"), 0, "unbind");
 	want_res(sys_write(device, DRIVER "/bind"), 0, "bind");
@@ -454,14 +474,16 @@ static const struct disturber {
 } disturbers[] = {
 	{ "scheduler", scheduler }, { "requests", requests }, { "cache", cache },
 	{ "cpus", cpus }, { "memory", memory }, { "resize", resize },
-	{ "unbind", unbind }, { "unplug", unplug },
+	{ "suspend", suspend }, { "unbind", unbind }, { "unplug", unplug },
 };
 
 static bool chosen(const char *which)
 {
-	const char *words = getenv("STORM");
+	const char *words = getenv("STORM"), *module = getenv("SUSPEND_MODULE");
 
-	return !words || !*words || strstr(words, which);
+	if (words && *words)
+		return strstr(words, which);
+	return strcmp(which, "suspend") || (module && *module);
 }
 
 /* ---- the storm ---- */

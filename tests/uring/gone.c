@@ -100,27 +100,9 @@ static void unbind_start(struct removal *rm)
 	removal_start(rm, DRIVER "/unbind", virtio_name);
 }
 
-static int module_unload(const char *name)
-{
-	return syscall(SYS_delete_module, name, O_NONBLOCK) ? -errno : 0;
-}
-
 static int module_remove(void)
 {
 	return module_unload("virtio_blk");
-}
-
-static int module_load(const char *file, const char *params)
-{
-	int fd, ret;
-
-	fd = open(file ? file : "", O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	ret = syscall(SYS_finit_module, fd, params ? params : "", 0);
-	ret = ret ? -errno : 0;
-	close(fd);
-	return ret;
 }
 
 static int module_insert(void)

@@ -580,6 +580,24 @@ int sys_write(const char *text, const char *fmt, ...)
 	return err;
 }
 
+int module_load(const char *file, const char *params)
+{
+	int fd, ret;
+
+	fd = open(file ? file : "", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	ret = syscall(SYS_finit_module, fd, params ? params : "", 0);
+	ret = ret ? -errno : 0;
+	close(fd);
+	return ret;
+}
+
+int module_unload(const char *name)
+{
+	return syscall(SYS_delete_module, name, O_NONBLOCK) ? -errno : 0;
+}
+
 /* The node's stat counts commands that reached the queue; see its own text */
 uint64_t node_commands(void)
 {

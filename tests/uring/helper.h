@@ -163,6 +163,8 @@ bool sys_string(char *out, size_t size, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 int sys_write(const char *text, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+int module_load(const char *file, const char *params);
+int module_unload(const char *name);
 uint64_t node_commands(void);	/* commands the node has sent, of its stat */
 
 /* ---- memory ---- */

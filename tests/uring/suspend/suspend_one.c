@@ -2,8 +2,10 @@
 /*
  * "insmod suspend_one.ko device=virtio3" suspends one virtio device and leaves it
  * so, as a resume does that fails before it comes to the driver. With restore=1
- * the driver is restored, and finds no virtqueues.
+ * the driver is restored, and finds no virtqueues. With back=50 it is restored
+ * after 50 ms, as a resume does it.
  */
+#include <linux/delay.h>
 #include <linux/device.h>
 #include <linux/module.h>
 #include <linux/virtio.h>
@@ -16,6 +18,10 @@ MODULE_PARM_DESC(device, "name of a virtio device: virtio0...");
 static bool restore;
 module_param(restore, bool, 0444);
 MODULE_PARM_DESC(restore, "restore it, but let the driver find no virtqueues");
+
+static unsigned int back;
+module_param(back, uint, 0444);
+MODULE_PARM_DESC(back, "restore it after so many milliseconds; 0: not at all");
 
 static int suspend_no_vqs(void)
 {
@@ -61,6 +67,10 @@ static int __init suspend_init(void)
 	err = virtio_device_freeze(dev_to_virtio(dev));
 	if (!err && restore)
 		err = suspend_bad_restore(dev_to_virtio(dev));
+	if (!err && back) {
+		msleep(back);
+		err = virtio_device_restore(dev_to_virtio(dev));
+	}
 	device_unlock(dev);
 	put_device(dev);
 	return err;
