@@ -53,7 +53,7 @@ host()
 	need_tool vdpa iproute2
 	guest --timeout "$((360 + ${SOAK:-0} * 60))" --params poll_queues=1 --append no_timer_check \
 		--env "FUZZ_SEED=${FUZZ_SEED:-$((EPOCHSECONDS % 1000000))}" --env "URING_OPTIONS=${URING_OPTIONS:-}" \
-		--env "FUZZ_COUNT=${FUZZ_COUNT:-$([ -n "${SOAK:-}" ] && echo 200000 || echo 12000)}" -- inside
+		--env "FUZZ_COUNT=${FUZZ_COUNT:-$((12000 + ${SOAK:-0} * 6500))}" -- inside
 }
 
 case_main "$@"

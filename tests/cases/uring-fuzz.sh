@@ -25,9 +25,9 @@ inside()
 host()
 {
 	truncate -s 256M "$work/many" "$work/few"
-	uring_guest --timeout "$((${SOAK:-6} * 60))" --params poll_queues=1 \
+	uring_guest --timeout "$((360 + ${SOAK:-0} * 60))" --params poll_queues=1 \
 		--env "FUZZ_SEED=${FUZZ_SEED:-$((EPOCHSECONDS % 1000000))}" \
-		--env "FUZZ_COUNT=${FUZZ_COUNT:-$([ -n "${SOAK:-}" ] && echo 500000 || echo 25000)}" \
+		--env "FUZZ_COUNT=${FUZZ_COUNT:-$((25000 + ${SOAK:-0} * 40000))}" \
 		--disk "raw:$work/many,serial=scratch-many,queues=3,discard" \
 		--disk "raw:$work/few,serial=scratch-few,queues=2,qsize=16,packed" \
 		-- inside

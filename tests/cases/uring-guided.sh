@@ -25,7 +25,7 @@ inside()
 host()
 {
 	truncate -s 128M "$work/many" "$work/few"
-	uring_guest --timeout "$((${SOAK:-5} * 60))" --params poll_queues=1 \
+	uring_guest --timeout "$((360 + ${SOAK:-0} * 60))" --params poll_queues=1 \
 		--env "FUZZ_SEED=${FUZZ_SEED:-$((EPOCHSECONDS % 1000000))}" --env "GUIDED_COUNT=${GUIDED_COUNT:-}" \
 		--env "GUIDED_CORPUS=$top/tests/uring/corpus" --env "GUIDED_KEEP=$work/share/keep" \
 		--disk "raw:$work/many,serial=scratch-many,queues=2,discard" \

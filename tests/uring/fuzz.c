@@ -336,7 +336,7 @@ static void *run_thread(void *arg)
 {
 	struct thread *t = arg;
 	uint64_t want = getenv("FUZZ_COUNT") ? strtoull(getenv("FUZZ_COUNT"), NULL,
-			0) : soak_minutes ? 1000000 : 50000;
+			0) : t_rounds(50000, 1000000);
 	unsigned int batches = 0;
 	pthread_t scribbler;
 
@@ -388,7 +388,7 @@ int main(int argc, char **argv)
 	seed = getenv("FUZZ_SEED") ? strtoull(getenv("FUZZ_SEED"), NULL, 0)
 		: now_ms() ^ (uint64_t)getpid() << 40;
 	seed %= 1000000000;
-	t_limit(soak_minutes ? 3600 : 120);
+	t_limit(120 + soak_minutes * 60);
 	printf("# seed %llu\n", (unsigned long long)seed);
 	t_run("fuzz", test_fuzz, NULL);
 	return t_end();

@@ -609,7 +609,7 @@ int main(int argc, char **argv)
 	t_start(argc, argv, "Random commands, guided by KCOV; see the comment in guided.c");
 	seed = getenv("FUZZ_SEED") ? strtoull(getenv("FUZZ_SEED"), NULL, 0) : now_ms() % 1000000;
 	printf("# seed %llu\n", (unsigned long long)seed);
-	t_limit(soak_minutes ? 3600 : 600 + how_many() / 5);
+	t_limit(600 + soak_minutes * 60 + how_many() / 5);
 	t_run("corpus", test_corpus, NULL);
 	t_run("guidance-beats-chance", test_guidance, NULL);
 	t_run("guided", test_guided, NULL);
