@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Block I/O and passthrough, by interrupt and polled, while the disk is resized,
-# suspended, unbound, unplugged, its queue and cache switched, CPUs come and go and
-# memory runs short, all at once. Every block knows its place and generation, and
-# what was acknowledged is compared on the host. SEED=N repeats the choices.
+# suspended, unbound and bound with other queues, unplugged, its queue and cache
+# switched, CPUs come and go and memory runs short, all at once. Every block knows
+# its place and generation, and what was acknowledged is compared on the host. SEED=N
+# repeats the choices.
 #~ also 6.1
 #~ soak
 #~ once
@@ -46,7 +47,8 @@ beside()
 host()
 {
 	truncate -s 64M "$work/disk"
-	guest_with beside --params poll_queues=1 --smp 2 --timeout "$((${SOAK:-0} * 60 + 360))" \
+	# A CPU for each queue, or fewer queues would be as many as all
+	guest_with beside --params poll_queues=1 --smp 3 --timeout "$((${SOAK:-0} * 60 + 360))" \
 		--env "SEED=${SEED:-$((EPOCHSECONDS % 1000000))}" --env "STORM=${STORM:-}" --env "SECONDS=${SECONDS_OF:-6}" \
 		--env "SUSPEND_MODULE=$(suspend_module)" \
 		--disk "raw:$work/disk,serial=scratch-storm,queues=3,discard" -- inside

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Everything at once: block I/O and passthrough, by interrupt and polled, while
- * the disk is resized, suspended, unbound, unplugged, its queue and cache
- * switched, CPUs come and go and memory runs short
+ * the disk is resized, suspended, unbound, bound with another number of queues,
+ * unplugged, its queue and cache switched, CPUs come and go and memory runs short
  *
  * Each worker owns some blocks and knows which generation each must have. What
  * it has flushed it writes down outside the guest, in $VM_SCRATCH/acks, so that
@@ -30,6 +30,8 @@
 
 #define DEPTH		8
 #define DRIVER		"/sys/bus/virtio/drivers/virtio_blk"
+#define QUEUES_PARAM	"/sys/module/virtio_blk/parameters/num_request_queues"
+#define FEWER_QUEUES	2
 #define STALL_MS	60000
 
 enum kind { BLOCK, BLOCK_URING, NODE, NODE_VEC, NODE_POLLED, NOISE };
@@ -309,6 +311,7 @@ static void *work(void *arg)
 
 static char name[32];
 static struct worker chance;	/* the disturbers' random numbers */
+static unsigned int all_queues;	/* as the disk had them first */
 
 /* The host's side answers; see tests/uring/lib.sh */
 static void ask_host(const char *fmt, ...)
@@ -448,14 +451,31 @@ static bool suspend(void)
 	return true;
 }
 
+/* Interrupt's and polled ones */
+static unsigned int queues(void)
+{
+	char path[96];
+	unsigned int n = 0;
+
+	do {
+		snprintf(path, sizeof(path), "/sys/block/%s/mq/%u", name, n);
+	} while (!access(path, F_OK) && ++n);
+	return n;
+}
+
+/* It comes back with all its queues, or with fewer */
 static bool unbind(void)
 {
 	const char *device = device_name();
+	bool fewer = rnd(&chance, 2);
 
 	disrupt();
 	want_res(sys_write(device, DRIVER "/unbind"), 0, "unbind");
+	want_res(sys_write(fewer ? "2" : "0", QUEUES_PARAM), 0, "num_request_queues");
 	want_res(sys_write(device, DRIVER "/bind"), 0, "bind");
 	await_disk();
+	want_eq(queues(), fewer && all_queues > FEWER_QUEUES ? FEWER_QUEUES : all_queues,
+		"queues after binding");
 	return true;
 }
 
@@ -642,6 +662,8 @@ static void test_storm(const void *arg)
 		fail("%s: got %s, wanted a file", path, err_name(-errno));
 	snprintf(serial, sizeof(serial), "%s", disk.serial);
 	chance.rnd = seed + 99;
+	snprintf(name, sizeof(name), "%s", disk.name);
+	all_queues = queues();
 	start_workers();
 	pthread_create(&watcher, NULL, watch, NULL);
 	disturb(end, accounts);
