@@ -16,7 +16,7 @@
 #include "pattern-core.h"
 
 #define STORM_BLOCK	4096
-#define STORM_WORKERS	6
+#define STORM_WORKERS	7
 #define STORM_BLOCKS	256	/* of each worker */
 #define STORM_MAGIC	0x6d726f7473626c76ULL
 

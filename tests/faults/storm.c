@@ -21,6 +21,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
@@ -34,7 +35,7 @@
 #define FEWER_QUEUES	2
 #define STALL_MS	60000
 
-enum kind { BLOCK, BLOCK_URING, NODE, NODE_VEC, NODE_POLLED, NOISE };
+enum kind { BLOCK, BLOCK_URING, BLOCK_POLLED, NODE, NODE_VEC, NODE_POLLED, NOISE };
 
 struct worker {
 	pthread_t	pthread;
@@ -110,6 +111,16 @@ static bool on_node(const struct worker *w)
 	return w->kind >= NODE;
 }
 
+static bool on_block_ring(const struct worker *w)
+{
+	return w->kind == BLOCK_URING || w->kind == BLOCK_POLLED;
+}
+
+static bool polls(const struct worker *w)
+{
+	return w->kind == BLOCK_POLLED || w->kind == NODE_POLLED;
+}
+
 /* Until the disk is there; false if the storm is over before */
 static bool worker_open(struct worker *w)
 {
@@ -158,6 +169,9 @@ static void put_node(struct worker *w, unsigned int i, uint64_t place)
 			     vec ? (void *)w->iov[i] : &w->buf[i], vec ? 2 : STORM_BLOCK);
 
 	c.user_data = i;
+	/* a thread of io_uring's needs memory, and says so by other errors */
+	if (!short_of_memory && rnd(w, 4) == 0)
+		c.sqe_flags = IOSQE_ASYNC;
 	ring_put(&w->ring, &c);
 }
 
@@ -188,7 +202,7 @@ static void put_one(struct worker *w, unsigned int i)
 	w->iov[i][1] = (struct iovec){ (char *)&w->buf[i] + 1024, STORM_BLOCK - 1024 };
 	if (on_node(w))
 		put_node(w, i, place);
-	else if (w->kind == BLOCK_URING)
+	else if (on_block_ring(w))
 		put_block(w, i, place);
 }
 
@@ -238,7 +252,7 @@ static int batch(struct worker *w)
 			a.res = sync_one(w, i);
 		else
 			a = ring_take(&w->ring);
-		if (w->kind == BLOCK_URING)
+		if (on_block_ring(w))
 			a.res = a.res < 0 ? a.res : a.res == STORM_BLOCK ? 0 : -EIO;
 		if (a.res == 0)
 			ended(w, a.user_data);
@@ -268,6 +282,14 @@ static int flush(struct worker *w)
 	return 0;
 }
 
+/* Also on a disk that is gone: -ENODEV then */
+static int ask_info(const struct worker *w)
+{
+	struct virtblk_uring_info info = { .size = sizeof(info) };
+
+	return ioctl(w->fd, VIRTBLK_IOCTL_INFO, &info) ? -errno : 0;
+}
+
 /* Commands whose data nobody looks at, behind the others' blocks */
 static int noise(struct worker *w)
 {
@@ -279,6 +301,8 @@ static int noise(struct worker *w)
 		type == VIRTIO_BLK_T_IN ? DEPTH * STORM_BLOCK : sizeof(*r);
 	struct vcmd c = vcmd(w->fd, VIRTBLK_URING_CMD_IO, type, 0, w->buf, len);
 
+	if (rnd(w, 8) == 0)
+		return ask_info(w);
 	memset(r, 0, sizeof(*r));
 	r->sector = (32 * MiB + rnd(w, 4 * MiB)) / STORM_BLOCK * 8;
 	r->num_sectors = 8 * (1 + rnd(w, 64));
@@ -288,7 +312,7 @@ static int noise(struct worker *w)
 static void *work(void *arg)
 {
 	struct worker *w = arg;
-	unsigned int setup = WIDE | (w->kind == NODE_POLLED ? IORING_SETUP_IOPOLL : 0);
+	unsigned int setup = WIDE | (polls(w) ? IORING_SETUP_IOPOLL : 0);
 	int err;
 
 	w->buf = map_pages(DEPTH * STORM_BLOCK);
@@ -510,14 +534,17 @@ static bool chosen(const char *which)
 
 static void start_workers(void)
 {
-	static const enum kind kinds[STORM_WORKERS] = { BLOCK, BLOCK_URING, NODE, NODE_VEC, NODE_POLLED, NOISE };
+	static const enum kind kinds[STORM_WORKERS] = { BLOCK, BLOCK_URING, BLOCK_POLLED,
+		NODE, NODE_VEC, NODE_POLLED, NOISE };
 	unsigned int i;
 
 	for (i = 0; i < STORM_WORKERS; i++) {
 		struct worker *w = &workers[i];
 
 		w->id = i;
-		w->kind = kinds[i] == NODE_POLLED && !has_poll() ? NODE : kinds[i];
+		w->kind = kinds[i];
+		if (polls(w) && !has_poll())
+			w->kind = on_node(w) ? NODE : BLOCK_URING;
 		w->rnd = seed + i;
 		if (pthread_create(&w->pthread, NULL, work, w))
 			fail("pthread_create: got an error, wanted a thread");
