@@ -5,7 +5,9 @@
 #
 # File systems live on our block side: made, filled, remounted, checked here and
 # once more by the host, which knows nothing of our driver. The long form lets
-# stress-ng at them, on the in-tree driver as well: the same has to come of it.
+# stress-ng at them, on the in-tree driver as well: the same has to come of it. So do
+# other people's tests where they are: $FSSTRESS and $FSX name the programs of xfstests,
+# $BLKTESTS the folder of blktests.
 set -u
 all_cpus=1
 # shellcheck source=SCRIPTDIR/lib.sh
@@ -79,6 +81,38 @@ stress()
 	umount /mnt/d
 }
 
+run_fsstress() { mkdir /mnt/d/fsstress && "$FSSTRESS" -d /mnt/d/fsstress -p 4 -n 2000 -s 7; }
+run_fsx() { "$FSX" -N 20000 -S 7 -P /tmp /mnt/d/fsx; }
+
+other()	# TYPE PROGRAM: says "TYPE PROGRAM STATUS"
+{
+	"run_$2" >/tmp/others 2>&1
+	echo "$1 $2 $?"
+	tail -n 3 /tmp/others >&2
+}
+
+# What of xfstests there is, on a file system of TYPE
+others()	# TYPE DEVICE MKFS-OPTION
+{
+	[ -n "$FSSTRESS$FSX" ] || return
+	"mkfs.$1" -q "$3" "$2"
+	mount "$2" /mnt/d || { echo "$1 mount $?"; return; }
+	[ -z "$FSSTRESS" ] || other "$1" fsstress
+	[ -z "$FSX" ] || other "$1" fsx
+	umount /mnt/d
+}
+
+# blktests writes beside itself: its folder is copied. A line for each test, without its time
+blktests()
+{
+	[ -n "$BLKTESTS" ] || return
+	cp -r "$BLKTESTS" /tmp/blktests
+	echo 'TEST_DEVS=(/dev/vda)' >/tmp/blktests/config
+	(cd /tmp/blktests && ./check block) >/tmp/others 2>&1
+	echo "blktests check $?"
+	sed -n 's/^\(block[^ ]*\).*\[\(.*\)\]$/blktests \1 \2/p' /tmp/others
+}
+
 stressed()
 {
 	local each=$((SOAK * 60 / 2 / 2 / ${#stressors[@]}))
@@ -86,13 +120,19 @@ stressed()
 		stress ext4 /dev/vda $((each > 0 ? each : 1))
 		stress xfs /dev/vdb $((each > 0 ? each : 1))
 	} >"$VM_SCRATCH/stress-$DRIVER"
+	{
+		others ext4 /dev/vda -F
+		others xfs /dev/vdb -f
+		blktests
+	} >"$VM_SCRATCH/others-$DRIVER"
 }
 
 stress_on()
 {
 	rm -f "$work"/stress-*.img
 	truncate -s 1G "$work"/stress-{ext4,xfs}.img
-	guest --timeout $((SOAK * 60 + 300)) --disk "raw:$work/stress-ext4.img,queues=2,discard" \
+	guest --timeout $((SOAK * 60 + 300)) --env "FSSTRESS=${FSSTRESS:-}" --env "FSX=${FSX:-}" --env "BLKTESTS=${BLKTESTS:-}" \
+		--disk "raw:$work/stress-ext4.img,queues=2,discard" \
 		--disk "raw:$work/stress-xfs.img,queues=2,packed,discard" -- stressed || return
 	works "stress-$DRIVER-host-ext4" e2fsck -fn "$work/stress-ext4.img"
 	works "stress-$DRIVER-host-xfs" xfs_repair -n -f "$work/stress-xfs.img"
@@ -104,6 +144,9 @@ long()
 	DRIVER=ours stress_on
 	with_stock stress_on
 	works stress-same-on-both diff "$work/share/stress-stock" "$work/share/stress-ours"
+	if [ -s "$work/share/others-stock" ]; then
+		works others-same-on-both diff "$work/share/others-stock" "$work/share/others-ours"
+	fi
 	check stress-statuses "$(awk '{ print $NF }' "$work/share/stress-ours" | sort | uniq -c | tr -s ' \n' ' ')" " $((2 * ${#stressors[@]})) 0 "
 }
 
