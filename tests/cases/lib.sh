@@ -159,7 +159,7 @@ guest()
 	while [ "$1" != -- ]; do options+=("$1"); shift; done
 	shift
 	"${VM_RUN:-$vm/run}" --kernel "${KERNEL:-6.12}" --driver "${DRIVER:-ours}" --share "$work/share" --timeout 360 \
-		--env "DRIVER=${DRIVER:-ours}" --env "SOAK=${SOAK:-}" "${options[@]}" -- /bin/bash "$case_file" "$@"
+		--env "DRIVER=${DRIVER:-ours}" --env "SOAK=${SOAK:-}" --env "SHOW=${SHOW:-}" "${options[@]}" -- /bin/bash "$case_file" "$@"
 	rc=$?
 	case $rc in
 	120) fail "$1-log" "a report in the guest's kernel log" "none" ;;
