@@ -11,7 +11,8 @@
  * STORM=words chooses disturbers (default all that can be had here: suspend needs
  * SUSPEND_MODULE, tests/uring/suspend's file), "none" is without. SECONDS=N says
  * how long (default 6), SEED=N repeats the choices. SHORT_OF_MEMORY says that the
- * kernel was told to let allocations fail.
+ * kernel was told to let allocations fail. Under the in-tree driver all workers do
+ * block I/O.
  */
 #define _GNU_SOURCE
 #include "helper.h"
@@ -378,7 +379,7 @@ static void await_disk(void)
 
 	for (;;) {
 		if (find_disk(name, sizeof(name))) {
-			snprintf(node, sizeof(node), "/dev/%sc0", name);
+			snprintf(node, sizeof(node), "/dev/%s%s", name, with_node() ? "c0" : "");
 			if (!access(node, F_OK))
 				break;
 		}
@@ -542,7 +543,7 @@ static void start_workers(void)
 		struct worker *w = &workers[i];
 
 		w->id = i;
-		w->kind = kinds[i];
+		w->kind = with_node() ? kinds[i] : kinds[i % NODE];
 		if (polls(w) && !has_poll())
 			w->kind = on_node(w) ? NODE : BLOCK_URING;
 		w->rnd = seed + i;

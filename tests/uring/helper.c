@@ -617,6 +617,13 @@ uint64_t node_commands(void)
 	return sum;
 }
 
+bool with_node(void)
+{
+	const char *driver = getenv("VM_DRIVER");
+
+	return !driver || strcmp(driver, "stock");
+}
+
 void disk_open(const char *name)
 {
 	int fd;
@@ -636,6 +643,10 @@ void disk_open(const char *name)
 	disk.lbs = sys_number("/sys/block/%s/queue/logical_block_size",
 			      disk.name);
 	disk.readonly = sys_number("/sys/block/%s/ro", disk.name);
+	if (!with_node()) {
+		disk.info.poll_queues = sys_number("/sys/module/virtio_blk/parameters/poll_queues");
+		return;
+	}
 	fd = open(disk.chr, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		die("%s: %s", disk.chr, strerror(errno));

@@ -146,6 +146,7 @@ void ring_want_done(struct ring *r, unsigned int n, const char *fmt, ...);
 
 bool has_io64(void);
 bool has_fixed_vec(void);
+bool with_node(void);	/* not under the in-tree driver: only the block side */
 bool has_poll(void);
 void need_poll(unsigned int setup);	/* or the behaviour is skipped */
 bool has_command(unsigned int type);
