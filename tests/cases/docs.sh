@@ -15,12 +15,12 @@ said=$(Documentation/check) || failed=1
 echo "$said"
 can() { ! grep -q "^SKIP docs-$1:" <<<"$said"; }
 
-# A change that the check must see: a broken copy of the tree's texts.
+# NAME FILE SCRIPT [WHICH]: a change that the check must see, in a copy of the tree's texts.
 notices()
 {
-	local name=$1 file=$2 script=$3
+	local name=$1 file=$2 script=$3 what=${4:+-$4}
 	sed -i "$script" "$tree/$file"
-	check "notices-$name" "$("$tree/Documentation/check" "$name" | grep -oE "^FAIL docs-$name:")" "FAIL docs-$name:"
+	check "notices-$name$what" "$("$tree/Documentation/check" "$name" | grep -oE "^FAIL docs-$name:")" "FAIL docs-$name:"
 	cp "$file" "$tree/$file"
 }
 
@@ -40,6 +40,12 @@ if git rev-parse -q --verify HEAD >/dev/null 2>&1; then
 	notices uapi-constants Documentation/contract.md 's/VIRTBLK_URING_F_IO64/IO64/'
 	notices errnos Documentation/contract.md 's/-ENODEV/-EGONE/'
 	notices driver-messages Documentation/faq.md '/no passthrough node: error/d'
+	notices client-messages Documentation/faq.md '/refusing to write: disk/d' of-the-tool
+	notices client-messages Documentation/faq.md '/allow_mounted_write=1 would/d' of-the-engine
+	notices client-messages Documentation/faq.md '/applies to fio/d' of-make-fio
+	notices client-messages Documentation/self-telling '/^the disk is gone/d' self-telling
+	notices client-messages t/target.c 's/no room for one I\/O/too small for an I\/O/' new
+	notices quoted-messages Documentation/self-telling 's/^deac=1 needs/deac=1 wants/' self-telling
 	notices quoted-messages Documentation/faq.md 's/^### `No kernel headers/### `No kernel header files/'
 	notices readme-length README.md 's/$/\n/'
 	notices version CHANGELOG.md 's/^## .*/## Unreleased/'
