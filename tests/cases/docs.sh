@@ -43,6 +43,7 @@ if git rev-parse -q --verify HEAD >/dev/null 2>&1; then
 	notices client-messages Documentation/faq.md '/refusing to write: disk/d' of-the-tool
 	notices client-messages Documentation/faq.md '/allow_mounted_write=1 would/d' of-the-engine
 	notices client-messages Documentation/faq.md '/applies to fio/d' of-make-fio
+	notices client-messages Documentation/faq.md '/has no driver now/d' of-virtblk-move
 	notices client-messages Documentation/self-telling '/^the disk is gone/d' self-telling
 	notices client-messages t/target.c 's/no room for one I\/O/too small for an I\/O/' new
 	notices quoted-messages Documentation/self-telling 's/^deac=1 needs/deac=1 wants/' self-telling
