@@ -41,22 +41,47 @@
 typedef struct rq_list compat_rq_list;
 #define COMPAT_RQ_LIST_EMPTY	{ }
 
+/**
+ * compat_rq_list_fifo() - oldest request first
+ * @list: the list that ->queue_rqs() was given
+ *
+ * Older kernels' plugs had the newest request in front.
+ */
 static inline void compat_rq_list_fifo(compat_rq_list *list)
 {
 }
 
+/**
+ * compat_rq_list_add_tail() - put a request behind all others
+ * @list: where to
+ * @req: the request
+ */
 static inline void compat_rq_list_add_tail(compat_rq_list *list,
 					   struct request *req)
 {
 	rq_list_add_tail(list, req);
 }
 
+/**
+ * compat_iob_add() - a completed request for the batch's end
+ * @iob: what the poller ends at once
+ * @req: the request
+ *
+ * The order there is nobody's concern.
+ */
 static inline void compat_iob_add(struct io_comp_batch *iob,
 				  struct request *req)
 {
 	rq_list_add_tail(&iob->req_list, req);
 }
 
+/**
+ * compat_claim_tag() - let the tag lead to the request
+ * @req: a request that ->queue_rqs() is about to send
+ *
+ * Before 6.7 this was left to ->queue_rqs(); without it a completion finds no
+ * request by its tag.
+ */
 static inline void compat_claim_tag(struct request *req)
 {
 }
@@ -64,7 +89,6 @@ static inline void compat_claim_tag(struct request *req)
 typedef struct request *compat_rq_list;
 #define COMPAT_RQ_LIST_EMPTY	NULL
 
-/* The plug's list had the newest request in front. */
 static inline void compat_rq_list_fifo(compat_rq_list *list)
 {
 	struct request *req, *fifo = NULL;
@@ -89,7 +113,6 @@ static inline void compat_iob_add(struct io_comp_batch *iob,
 	rq_list_add(&iob->req_list, req);
 }
 
-/* Left to ->queue_rqs() before 6.7. */
 static inline void compat_claim_tag(struct request *req)
 {
 	req->mq_hctx->tags->rqs[req->tag] = req;
@@ -110,6 +133,13 @@ typedef unsigned int compat_numa_t;
 #define COMPAT_MQ_F_SHOULD_MERGE	0
 #endif
 
+/**
+ * compat_blk_rq_map_sg() - fill a scatterlist
+ * @req: the request
+ * @sgl: room for all of its segments
+ *
+ * Return: the number of entries filled.
+ */
 static inline int compat_blk_rq_map_sg(struct request *req,
 				       struct scatterlist *sgl)
 {
@@ -120,6 +150,11 @@ static inline int compat_blk_rq_map_sg(struct request *req,
 #endif
 }
 
+/**
+ * compat_map_irq_queues() - CPUs to queues, as the interrupts lie
+ * @map: the kind of queues to map
+ * @vdev: the device, whose first interrupt is of the first queue
+ */
 static inline void compat_map_irq_queues(struct blk_mq_queue_map *map,
 					 struct virtio_device *vdev)
 {
@@ -131,9 +166,14 @@ static inline void compat_map_irq_queues(struct blk_mq_queue_map *map,
 #endif
 }
 
-/*
+/**
+ * compat_execute_at_head() - whether a passthrough request goes to the head
+ * @req: the request
+ *
  * Before 6.4 (dd6216bb16e8) a plug gave a scheduler even requests that bypass
  * it, and bfq looks for their bio. At the head they go past plug and scheduler.
+ *
+ * Return: true where it has to, to get past a scheduler.
  */
 static inline bool compat_execute_at_head(const struct request *req)
 {
@@ -144,7 +184,10 @@ static inline bool compat_execute_at_head(const struct request *req)
 #endif
 }
 
-/* Undoes blk_freeze_queue_start(). */
+/**
+ * compat_unfreeze_queue() - undo blk_freeze_queue_start()
+ * @q: the queue
+ */
 static inline void compat_unfreeze_queue(struct request_queue *q)
 {
 #ifdef HAVE_FREEZE_MEMFLAGS
@@ -154,6 +197,12 @@ static inline void compat_unfreeze_queue(struct request_queue *q)
 #endif
 }
 
+/**
+ * compat_bdev_mapping() - the page cache of a block device
+ * @bdev: the block device, opened or held
+ *
+ * Return: its address space.
+ */
 static inline struct address_space *
 compat_bdev_mapping(struct block_device *bdev)
 {
@@ -173,6 +222,15 @@ compat_bdev_mapping(struct block_device *bdev)
 #endif
 
 #ifdef HAVE_LIMITS_FEATURES
+/**
+ * compat_alloc_disk() - a disk with its queue and limits
+ * @set: its tags
+ * @lim: the limits that were asked of the device
+ * @queuedata: what the queue shall lead to
+ * @wc: there is a volatile write cache
+ *
+ * Return: the disk or an ERR_PTR.
+ */
 static inline struct gendisk *compat_alloc_disk(struct blk_mq_tag_set *set,
 						struct queue_limits *lim,
 						void *queuedata, bool wc)
@@ -184,7 +242,16 @@ static inline struct gendisk *compat_alloc_disk(struct blk_mq_tag_set *set,
 	return blk_mq_alloc_disk(set, lim, queuedata);
 }
 
-/* Frozen: requests in flight were made for the old limits. */
+/**
+ * compat_commit_limits() - limits in place of the old ones
+ * @q: the queue
+ * @lim: what queue_limits_start_update() gave, changed
+ *
+ * The queue is frozen meanwhile: requests in flight were made for the old
+ * limits.
+ *
+ * Return: 0 or an errno.
+ */
 static inline int compat_commit_limits(struct request_queue *q,
 				       struct queue_limits *lim)
 {
@@ -201,6 +268,13 @@ static inline int compat_commit_limits(struct request_queue *q,
 #endif
 }
 
+/**
+ * compat_set_write_cache() - tell the block layer whether to flush
+ * @q: the queue of a disk in use
+ * @wc: there is a volatile write cache
+ *
+ * Return: 0 or an errno.
+ */
 static inline int compat_set_write_cache(struct request_queue *q, bool wc)
 {
 	struct queue_limits lim = queue_limits_start_update(q);
@@ -212,6 +286,11 @@ static inline int compat_set_write_cache(struct request_queue *q, bool wc)
 	return compat_commit_limits(q, &lim);
 }
 
+/**
+ * compat_limits_set_zoned() - limits of a zoned disk
+ * @lim: the limits
+ * @append: sectors that one zone append may have
+ */
 static inline void compat_limits_set_zoned(struct queue_limits *lim, u32 append)
 {
 	lim->features |= BLK_FEAT_ZONED;
@@ -222,16 +301,36 @@ static inline void compat_limits_set_zoned(struct queue_limits *lim, u32 append)
 #endif
 }
 
+/**
+ * compat_revalidate_zones() - let the block layer read all zones
+ * @disk: a zoned disk
+ *
+ * Return: 0 or an errno.
+ */
 static inline int compat_revalidate_zones(struct gendisk *disk)
 {
 	return blk_revalidate_disk_zones(disk);
 }
 
+/**
+ * compat_write_cache() - whether the block layer sends flushes
+ * @q: the queue
+ *
+ * Return: what compat_set_write_cache() or sysfs set last.
+ */
 static inline bool compat_write_cache(struct request_queue *q)
 {
 	return blk_queue_write_cache(q);
 }
 
+/**
+ * compat_zone_resources() - how many zones may be open and active
+ * @disk: the disk
+ * @open: set to the limit, 0 for none
+ * @active: likewise
+ *
+ * Left alone where kernels negotiate no zones.
+ */
 static inline void compat_zone_resources(struct gendisk *disk, u32 *open,
 					 u32 *active)
 {
@@ -240,6 +339,14 @@ static inline void compat_zone_resources(struct gendisk *disk, u32 *open,
 }
 #else
 #ifdef HAVE_ALLOC_DISK_LIMITS
+/**
+ * compat_alloc_disk_limits() - a disk, without its write cache
+ * @set: its tags
+ * @lim: the limits
+ * @queuedata: what the queue shall lead to
+ *
+ * Return: the disk or an ERR_PTR.
+ */
 static inline struct gendisk *
 compat_alloc_disk_limits(struct blk_mq_tag_set *set, struct queue_limits *lim,
 			 void *queuedata)
@@ -247,6 +354,11 @@ compat_alloc_disk_limits(struct blk_mq_tag_set *set, struct queue_limits *lim,
 	return blk_mq_alloc_disk(set, lim, queuedata);
 }
 #else
+/**
+ * compat_apply_limits() - set limits one by one
+ * @q: a queue that is not in use yet
+ * @lim: all of them; 0 leaves a default where 0 makes no sense
+ */
 static inline void compat_apply_limits(struct request_queue *q,
 				       const struct queue_limits *lim)
 {
@@ -307,7 +419,6 @@ static inline bool compat_write_cache(struct request_queue *q)
 	return test_bit(QUEUE_FLAG_WC, &q->queue_flags);
 }
 
-/* These kernels negotiate no zones. */
 static inline void compat_zone_resources(struct gendisk *disk, u32 *open,
 					 u32 *active)
 {
@@ -358,6 +469,15 @@ int name(COMPAT_REPORT_ZONES_ARGS)					\
 }
 #endif
 
+/**
+ * compat_report_zone() - pass a zone to who asked for the report
+ * @disk: the disk
+ * @zone: the zone
+ * @idx: its place in the report
+ * @report: what ->report_zones() was called with
+ *
+ * Return: 0 or an errno, which ends the report.
+ */
 static inline int compat_report_zone(struct gendisk *disk,
 				     struct blk_zone *zone, unsigned int idx,
 				     compat_report_t *report)
@@ -379,6 +499,16 @@ static inline int compat_report_zone(struct gendisk *disk,
 #ifdef HAVE_VIRTQUEUE_INFO
 #define compat_vq_info	virtqueue_info
 
+/**
+ * compat_find_vqs() - set up all virtqueues
+ * @vdev: the device
+ * @nr: how many
+ * @vqs: room for them
+ * @info: name and callback of each
+ * @affinity: how to spread their interrupts
+ *
+ * Return: 0 or an errno.
+ */
 static inline int compat_find_vqs(struct virtio_device *vdev, unsigned int nr,
 				  struct virtqueue *vqs[],
 				  struct compat_vq_info *info,
@@ -424,6 +554,12 @@ static inline int compat_find_vqs(struct virtio_device *vdev, unsigned int nr,
 #define COMPAT_ZONED
 #define VIRTBLK_ZONED	IS_ENABLED(CONFIG_BLK_DEV_ZONED)
 
+/**
+ * compat_zone_model() - the zone model that the device tells
+ * @vdev: the device
+ *
+ * Return: VIRTIO_BLK_Z_NONE or another, unchecked.
+ */
 static inline u8 compat_zone_model(struct virtio_device *vdev)
 {
 	u8 model = VIRTIO_BLK_Z_NONE;
@@ -448,7 +584,12 @@ static inline u8 compat_zone_model(struct virtio_device *vdev)
 
 #if IS_ENABLED(CONFIG_IO_URING)
 
-/* The 16 (or, of a 128-byte SQE, 80) bytes of sqe->cmd. */
+/**
+ * compat_cmd_payload() - the bytes of sqe->cmd
+ * @ioucmd: the command
+ *
+ * Return: 16 of them or, of a 128-byte SQE, 80.
+ */
 static inline const void *compat_cmd_payload(const struct io_uring_cmd *ioucmd)
 {
 #ifdef HAVE_URING_CMD_SQE
@@ -458,13 +599,18 @@ static inline const void *compat_cmd_payload(const struct io_uring_cmd *ioucmd)
 #endif
 }
 
-/*
- * sqe->addr and sqe->len of a command that may have been punted: before 6.5
- * the driver never sees the SQE itself.
- */
 #ifdef HAVE_URING_CMD_SQE
 #define COMPAT_IO64	1
 
+/**
+ * compat_cmd_buffer() - sqe->addr and sqe->len
+ * @ioucmd: a command that may have been punted
+ * @addr: set to the one
+ * @len: set to the other
+ *
+ * Left alone before 6.5, where the driver never sees the SQE itself: there
+ * COMPAT_IO64 is 0, and commands that want these are refused.
+ */
 static inline void compat_cmd_buffer(const struct io_uring_cmd *ioucmd,
 				     u64 *addr, u32 *len)
 {
@@ -480,7 +626,11 @@ static inline void compat_cmd_buffer(const struct io_uring_cmd *ioucmd,
 }
 #endif
 
-/*
+/**
+ * compat_cmd_keep_sqe() - make the copy of a punted SQE the one that is read
+ * @ioucmd: the command
+ * @issue_flags: as it was issued
+ *
  * To be called before -EAGAIN is returned. Where io_uring puts off its copy of
  * the SQE (5eff57fa9f3a, in 6.12.y too) it makes one when a command is punted,
  * but lets @ioucmd->sqe point to the ring, where the next SQE may lie by the
@@ -503,6 +653,13 @@ static inline void compat_cmd_keep_sqe(struct io_uring_cmd *ioucmd,
 #endif
 }
 
+/**
+ * compat_cmd_is_compat() - whether a 32-bit program sent it
+ * @ioucmd: the command
+ * @issue_flags: as it was issued
+ *
+ * Return: true if the ring is that of one.
+ */
 static inline bool compat_cmd_is_compat(struct io_uring_cmd *ioucmd,
 					unsigned int issue_flags)
 {
@@ -513,6 +670,17 @@ static inline bool compat_cmd_is_compat(struct io_uring_cmd *ioucmd,
 #endif
 }
 
+/**
+ * compat_import_fixed() - a piece of a registered buffer
+ * @addr: where it begins
+ * @len: its bytes
+ * @dir: WRITE (to the disk) or READ
+ * @iter: set to its pages
+ * @ioucmd: the command, whose SQE names the buffer
+ * @issue_flags: as it was issued
+ *
+ * Return: 0 or an errno.
+ */
 static inline int compat_import_fixed(u64 addr, size_t len, int dir,
 				      struct iov_iter *iter,
 				      struct io_uring_cmd *ioucmd,
@@ -529,6 +697,17 @@ static inline int compat_import_fixed(u64 addr, size_t len, int dir,
 #ifdef HAVE_IMPORT_FIXED_VEC
 #define COMPAT_FIXED_VEC	1
 
+/**
+ * compat_import_fixed_vec() - pieces of a registered buffer
+ * @iovs: the user's address of the iovecs
+ * @nr: how many
+ * @dir: WRITE (to the disk) or READ
+ * @iter: set to their pages
+ * @ioucmd: the command, whose SQE names the buffer
+ * @issue_flags: as it was issued
+ *
+ * Return: 0 or an errno; -EOPNOTSUPP where the kernel has no such thing.
+ */
 static inline int compat_import_fixed_vec(u64 iovs, u32 nr, int dir,
 					  struct iov_iter *iter,
 					  struct io_uring_cmd *ioucmd,
@@ -552,7 +731,14 @@ static inline int compat_import_fixed_vec(u64 iovs, u32 nr, int dir,
 }
 #endif
 
-/* @big: the ring had 32-byte CQEs when the command was submitted. */
+/**
+ * compat_cmd_done() - complete a command
+ * @ioucmd: the command, gone afterwards
+ * @res: cqe->res
+ * @result: big_cqe[0]
+ * @big: the ring had 32-byte CQEs when the command was submitted
+ * @issue_flags: of the context that this runs in
+ */
 static inline void compat_cmd_done(struct io_uring_cmd *ioucmd, int res,
 				   u64 result, bool big,
 				   unsigned int issue_flags)
@@ -594,13 +780,24 @@ static void name(struct io_uring_cmd *ioucmd, unsigned int issue_flags)	\
 	io_uring_cmd_complete_in_task(ioucmd, cb)
 #endif
 
-/* The ring a command came by, to be compared with another. */
+/**
+ * compat_cmd_ring() - the ring a command came by
+ * @ioucmd: the command
+ *
+ * Return: something to be compared with another's.
+ */
 static inline const void *compat_cmd_ring(struct io_uring_cmd *ioucmd)
 {
 	return cmd_to_io_kiocb(ioucmd)->ctx;
 }
 
-/* Do two commands belong to the same task and the same ring? */
+/**
+ * compat_cmd_same_owner() - do two commands belong together?
+ * @a: a command
+ * @b: another
+ *
+ * Return: true if both are of the same task and the same ring.
+ */
 static inline bool compat_cmd_same_owner(struct io_uring_cmd *a,
 					 struct io_uring_cmd *b)
 {

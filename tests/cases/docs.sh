@@ -53,7 +53,11 @@ if git rev-parse -q --verify HEAD >/dev/null 2>&1; then
 	notices kernel-differences drivers/block/main.c 's/COMPAT_ZONED/HAVE_VIRTIO_ZONED/'
 	notices pictures Documentation/flow.svg 's,</svg>,,'
 	! can man-lint || notices man-lint man/virtblk-move.8 's/^\.SH NAME/.SHNAME/'
-	! can kernel-doc || notices kernel-doc drivers/block/queue.c 's/^ \* \(virtblk_[a-z_]*()\) - / * \1 /'
+	if can kernel-doc; then
+		notices kernel-doc drivers/block/queue.c 's/^ \* \(virtblk_[a-z_]*()\) - / * \1 /'
+		notices kernel-doc drivers/block/compat.h 's/^ \* \(compat_cmd_ring()\) - / * \1 /' of-compat
+		notices kernel-doc drivers/block/compat.h '/^ \* @issue_flags/d' of-an-argument
+	fi
 
 	make -s dist O="$work/out" >"$work/log" 2>&1 || tail -n 3 "$work/log"
 	mkdir "$work/unpacked"
