@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Who may open /dev/vdXc0: the kernel's own node is root's; with the shipped
-# rule it has the block node's group and mode, and a link by its serial.
+# rule it has the block node's group and mode, and links by serial and path.
 #~ also 6.1
 # shellcheck source=tests/cases/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -10,6 +10,9 @@
 mode_of() { stat -L -c '%U:%G %a' "$1"; }
 
 bare() { check U03-root-only-without-rule "$(mode_of /dev/vdac0)" 'root:root 600'; }
+
+# The link by path of a node; not udev's deprecated second one.
+path_of() { find /dev/disk/by-path -lname "*/$1" ! -name 'virtio-*' -printf '%f\n'; }
 
 with_rule()
 {
@@ -20,6 +23,7 @@ with_rule()
 	udevadm settle
 	check U03-as-the-block-node "$(mode_of /dev/vdac0)" "$(mode_of /dev/vda)"
 	check V26-link-by-serial "$(readlink -f /dev/disk/by-id/virtio-scratch-udev-c0)" /dev/vdac0
+	check V26-link-by-path "$(path_of vdac0) $(path_of vdbc0)" "$(path_of vda)-c0 $(path_of vdb)-c0"
 	check V26-no-link-without-serial "$(find /dev/disk/by-id -lname '*vdbc0' | wc -l)" 0
 
 	# Replugged, the node is made anew and gets the same.
@@ -29,6 +33,7 @@ with_rule()
 	echo "$dev" >/sys/bus/virtio/drivers/virtio_blk/bind
 	udevadm settle
 	check U03-after-replug "$(mode_of /dev/vdac0)" "$(mode_of /dev/vda)"
+	check V26-links-after-replug "$(readlink -f /dev/disk/by-id/virtio-scratch-udev-c0) $(path_of vdac0)" "/dev/vdac0 $(path_of vda)-c0"
 
 	local -a run=("$top/build/t/io_uring-vblk" -b4096 -d1 -s1 -c1 -p0 -u1 --ios 8 /dev/vdac0)
 	works U01-member-of-disk-reads setpriv --reuid 65534 --regid 65534 --groups disk "${run[@]}"

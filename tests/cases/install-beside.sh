@@ -136,6 +136,7 @@ linked()
 	# by-path/virtio-pci-… is udev's deprecated second name for vd* only.
 	check links-all-there "$(grep -v 'by-path/virtio-' /run/before | comm -23 - /run/after)" ""
 	check link-of-node "$(readlink -f /dev/disk/by-id/virtio-data-1-c0)" /dev/vuac0
+	check link-of-node-by-path "$(cd /dev/disk/by-path && find . -lname '*/vuac0')" "$(cd /dev/disk/by-path && find . -lname '*/vua')-c0"
 	check node-mode "$(stat -c '%U:%G %a' /dev/vuac0)" "$(stat -c '%U:%G %a' /dev/vua || echo no disk)"
 	works links-back move --back vua
 	udevadm settle
