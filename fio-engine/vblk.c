@@ -34,8 +34,9 @@ struct vblk_thread *fio_vblk_init(struct thread_data *td,
 	if (!vt)
 		return NULL;
 	vt->job = *job;
-	vt->slot_size = sizeof(struct vblk_slot) +
-		job->nr_ranges * sizeof(struct virtio_blk_discard_write_zeroes);
+	/* to fio num_range=0 is one range, as is 1 */
+	vt->slot_size = sizeof(struct vblk_slot) + (job->nr_ranges ?: 1) *
+		sizeof(struct virtio_blk_discard_write_zeroes);
 	vt->slots = calloc(td->o.iodepth, vt->slot_size);
 	if (!vt->slots) {
 		free(vt);

@@ -88,6 +88,14 @@ nvme_job() {
 	check "F24-$1-$fio" "$? $(grep -c 'err= 0' "$fio_log")" "0 $2"
 }
 
+# which is one range: with glibc's checks of what a program frees
+num_range_0() {
+	local fio_cmd=(env LD_PRELOAD=libc_malloc_debug.so.0 MALLOC_CHECK_=3
+		"${fio_cmd[@]}")
+	fio_works num_range=0-has-room-for-one --filename="/dev/${disk}c0" --rw=trim \
+		--num_range=0 --bs=4k --size=4k
+}
+
 ranges() {
 	modern || return
 	dev_up "r$fio" --size 16M --feature discard --set max_discard_seg=8
@@ -102,6 +110,7 @@ ranges() {
 		"$(grep '"name":"discard"' "$log" | tail -n 1 |
 			grep -o '"ranges":.*' | grep -o '\[[0-9][0-9]*,8' |
 			wc -l)" 8
+	num_range_0
 	nvme_job uring-cmd-trim-multi-range.fio 2
 	dev_down
 }
