@@ -10,8 +10,8 @@
 
 /* The range list of a trim must stay in place until the command is sent. */
 struct vblk_slot {
-	uint64_t status;		/* of the last completion */
-	unsigned int ranges;
+	uint64_t status;		/* the device's answer, 0 if none */
+	bool cut;			/* something would be cut off */
 	struct virtio_blk_discard_write_zeroes range[];
 };
 
@@ -52,13 +52,29 @@ void fio_vblk_cleanup(struct vblk_thread *vt)
 	free(vt);
 }
 
-static void vblk_range(struct virtio_blk_discard_write_zeroes *range,
-		       uint64_t offset, uint64_t bytes, bool unmap)
+/*
+ * rw=write:N, zoneskip= and iologs lead to any byte. Commands count in sectors:
+ * what that would cut off, fio_vblk_queue_sync() refuses.
+ */
+static uint64_t vblk_sector(struct vblk_slot *slot, struct io_u *io_u,
+			    uint64_t offset, uint64_t bytes)
 {
+	const struct vblk_data *data = FILE_ENG_DATA(io_u->file);
+
+	if ((offset | bytes) % data->info.logical_block_size)
+		slot->cut = true;
+	return offset >> 9;
+}
+
+static void vblk_range(struct vblk_slot *slot, unsigned int nr,
+		       struct io_u *io_u, uint64_t offset, uint64_t bytes,
+		       bool unmap)
+{
+	struct virtio_blk_discard_write_zeroes *range = &slot->range[nr];
 	uint32_t flags = unmap ? VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP : 0;
 	uint32_t sectors = bytes >> 9;
 
-	range->sector = cpu_to_le64(offset >> 9);
+	range->sector = cpu_to_le64(vblk_sector(slot, io_u, offset, bytes));
 	range->num_sectors = cpu_to_le32(sectors);
 	range->flags = cpu_to_le32(flags);
 }
@@ -73,12 +89,12 @@ static unsigned int vblk_trim_ranges(struct vblk_thread *vt, struct io_u *io_u)
 		unsigned int i;
 
 		for (i = 0; i < io_u->number_trim; i++)
-			vblk_range(&slot->range[i], tr[i].start, tr[i].len,
+			vblk_range(slot, i, io_u, tr[i].start, tr[i].len,
 				   false);
 		return io_u->number_trim;
 	}
 #endif
-	vblk_range(&slot->range[0], io_u->offset, io_u->xfer_buflen, false);
+	vblk_range(slot, 0, io_u, io_u->offset, io_u->xfer_buflen, false);
 	return 1;
 }
 
@@ -94,7 +110,8 @@ static void vblk_cmd_data(struct vblk_thread *vt, struct io_uring_sqe *sqe,
 {
 	struct virtblk_uring_cmd *cmd = (struct virtblk_uring_cmd *)sqe->cmd;
 
-	cmd->sector = io_u->offset >> 9;
+	cmd->sector = vblk_sector(vblk_slot(vt, io_u), io_u, io_u->offset,
+				  io_u->xfer_buflen);
 	if (iov) {
 		iov->iov_base = io_u->xfer_buf;
 		iov->iov_len = io_u->xfer_buflen;
@@ -127,6 +144,8 @@ int fio_vblk_prep(struct vblk_thread *vt, struct io_uring_sqe *sqe,
 	sqe->buf_index = 0;
 	memset(cmd, 0, sizeof(*cmd));
 	cmd->ioprio = td->ioprio;
+	slot->status = 0;
+	slot->cut = false;
 
 	switch (io_u->ddir) {
 	case DDIR_READ:
@@ -140,7 +159,7 @@ int fio_vblk_prep(struct vblk_thread *vt, struct io_uring_sqe *sqe,
 			return 0;
 		}
 		cmd->type = VIRTIO_BLK_T_WRITE_ZEROES;
-		vblk_range(&slot->range[0], io_u->offset, io_u->xfer_buflen,
+		vblk_range(slot, 0, io_u, io_u->offset, io_u->xfer_buflen,
 			   vt->job.unmap);
 		vblk_cmd_ranges(cmd, slot, 1);
 		return 0;
@@ -163,12 +182,13 @@ void fio_vblk_set_ioprio(struct io_uring_sqe *sqe, unsigned int ioprio)
 }
 
 /*
- * Two kinds of io_u never reach the ring: a trim of a zone, which means to
- * reset it, and the sync that fio does by itself before it verifies, on a disk
- * without a write cache. (fsync= and its like are refused on such a disk.)
- * Returns whether @io_u is complete.
+ * Three kinds of io_u never reach the ring: what isn't whole blocks; a trim of
+ * a zone, which means to reset it; and the sync that fio does by itself before
+ * it verifies, on a disk without a write cache. (fsync= and its like are
+ * refused on such a disk.) Returns whether @io_u is complete.
  */
-bool fio_vblk_queue_sync(struct thread_data *td, struct io_u *io_u)
+bool fio_vblk_queue_sync(struct vblk_thread *vt, struct thread_data *td,
+			 struct io_u *io_u)
 {
 	struct vblk_data *data = FILE_ENG_DATA(io_u->file);
 	int ret;
@@ -176,6 +196,12 @@ bool fio_vblk_queue_sync(struct thread_data *td, struct io_u *io_u)
 	if (ddir_sync(io_u->ddir) &&
 	    !vblk_accepts(&data->info, VIRTIO_BLK_T_FLUSH)) {
 		fio_gettime(&io_u->issue_time, NULL);
+		return true;
+	}
+	if (vblk_slot(vt, io_u)->cut) {
+		fio_gettime(&io_u->issue_time, NULL);
+		io_u->error = EINVAL;
+		fio_vblk_log_error(vt, td, io_u);
 		return true;
 	}
 	if (io_u->ddir != DDIR_TRIM || td->o.zone_mode != ZONE_MODE_ZBD)
@@ -228,6 +254,10 @@ static const char *vblk_refusal(struct vblk_thread *vt, struct io_u *io_u)
 
 	switch (io_u->error) {
 	case EINVAL:
+		if (vblk_slot(vt, io_u)->cut)
+			return "not whole logical blocks of the disk; choose "
+				"rw=..:N, zoneskip= or the iolog's offsets and "
+				"lengths so that they are";
 		if (data && io_u->xfer_buflen > data->info.max_bytes_any)
 			return "more segments than the disk's max_segments; "
 				"use a smaller bs, or huge pages (mem=mmaphuge)";
@@ -267,7 +297,10 @@ char *fio_vblk_errdetails(struct vblk_thread *vt, struct io_u *io_u)
 	return ret < 0 ? NULL : msg;
 }
 
-/* For a fio whose errdetails() isn't told the thread */
+/*
+ * For a fio whose errdetails() isn't told the thread, and for errors that came
+ * from no completion, of which no fio asks for details
+ */
 void fio_vblk_log_error(struct vblk_thread *vt, struct thread_data *td,
 			struct io_u *io_u)
 {

@@ -40,7 +40,8 @@ int fio_vblk_prep(struct vblk_thread *vt, struct io_uring_sqe *sqe,
 		  struct thread_data *td, struct io_u *io_u,
 		  struct iovec *iov);
 void fio_vblk_set_ioprio(struct io_uring_sqe *sqe, unsigned int ioprio);
-bool fio_vblk_queue_sync(struct thread_data *td, struct io_u *io_u);
+bool fio_vblk_queue_sync(struct vblk_thread *vt, struct thread_data *td,
+			 struct io_u *io_u);
 void fio_vblk_event(struct vblk_thread *vt, struct io_u *io_u,
 		    const struct io_uring_cqe *cqe);
 char *fio_vblk_errdetails(struct vblk_thread *vt, struct io_u *io_u);

@@ -247,7 +247,7 @@ static int vblk_check_blocks(struct thread_data *td, struct fio_file *f,
 	unsigned int lbs = info->logical_block_size, i;
 	const struct {
 		const char *name;
-		unsigned long long value;
+		long long value;
 	} all[] = {
 		{ "bs", o->min_bs[ddir] },
 		{ "bs", o->max_bs[ddir] },
@@ -255,6 +255,10 @@ static int vblk_check_blocks(struct thread_data *td, struct fio_file *f,
 		{ "offset", o->start_offset },
 		{ "offset_align", o->start_offset_align },
 		{ "offset_increment", o->offset_increment },
+		{ "rw=..:N", o->ddir_seq_add },
+		{ "zonesize", o->zone_size },
+		{ "zonerange", o->zone_range },
+		{ "zoneskip", o->zone_skip },
 	};
 
 	if (o->bs_unaligned)
@@ -262,7 +266,7 @@ static int vblk_check_blocks(struct thread_data *td, struct fio_file *f,
 				   "multiples of %u bytes only", lbs);
 	for (i = 0; i < FIO_ARRAY_SIZE(all); i++)
 		if (all[i].value % lbs)
-			return vblk_refuse(f->file_name, "%s=%llu is not a "
+			return vblk_refuse(f->file_name, "%s=%lld is not a "
 					   "multiple of the disk's logical "
 					   "block of %u bytes", all[i].name,
 					   all[i].value, lbs);

@@ -136,8 +136,45 @@ sizes() {
 		--rw=randread --bs=4k --blockalign=512 --size=64k
 	fio_refused F23-offset-on-4096 'offset=512' --filename=$big \
 		--rw=read --bs=4k --offset=512 --size=64k
+	fio_refused F23-rw-N 'rw=..:N=700 is not a multiple .* 512 bytes' \
+		--filename=$small --rw=write:700 --bs=512 --size=64k
+	fio_refused F23-rw-minus-N 'rw=..:N=-700 is not' \
+		--filename=$small --rw=write:-700 --bs=512 --size=64k
+	fio_refused F23-zonesize 'zonesize=1500 is not' --filename=$small \
+		--rw=write --bs=512 --zonemode=strided --zonesize=1500 --size=64k
+	fio_refused F23-zonerange 'zonerange=1500 is not' --filename=$small \
+		--rw=write --bs=512 --zonemode=strided --zonesize=1k \
+		--zonerange=1500 --size=64k
+	fio_refused F23-zoneskip 'zoneskip=700 is not' --filename=$small \
+		--rw=write --bs=512 --zonemode=strided --zonesize=1k \
+		--zoneskip=700 --size=64k
 	fio_refused F23-too-large 'bs=2147479552 is more than .*max_bytes' \
 		--filename=$small --rw=read --bs=2147479552 --size=100%
+}
+
+# iolog NAME ENTRY: /tmp/NAME, which plays the entry on vda
+iolog() {
+	printf '%s\n' 'fio version 2 iolog' '/dev/vdac0 add' '/dev/vdac0 open' \
+		"/dev/vdac0 $2" '/dev/vdac0 close' > "/tmp/$1"
+}
+
+# An iolog leads to any byte, and says so only while it runs.
+iologs() {
+	local pattern='not whole logical blocks'
+	iolog whole 'read 512 1024'
+	iolog offset 'write 700 512'
+	iolog length 'write 512 700'
+	iolog trim 'trim 700 512'
+	together
+	fio_works F23-iolog --read_iolog=/tmp/whole
+	fio_refused F23-iolog-offset "$pattern" --read_iolog=/tmp/offset
+	fio_refused F23-iolog-length "$pattern" --read_iolog=/tmp/length
+	if modern; then
+		fio_refused F23-iolog-trim "$pattern" --read_iolog=/tmp/trim
+	else
+		skip "F23-iolog-trim-$fio" "this fio's iologs have no trims"
+	fi
+	apart
 }
 
 features() {
@@ -219,7 +256,7 @@ alone() {
 
 inside() {
 	mkdir -p /mnt/a /mnt/b
-	each_fio nodes in_use alone as_nobody
+	each_fio nodes in_use alone iologs as_nobody
 }
 
 case_main "$@"
