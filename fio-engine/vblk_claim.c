@@ -15,6 +15,14 @@
 
 #include "vblk_claim.h"
 
+/* What nobody can tell is taken for in use. errno says why. */
+static bool vblk_cannot_tell(const char *path, char *by, size_t size)
+{
+	snprintf(by, size, "cannot tell whether it is in use (%.100s: %s)",
+		 path, strerror(errno));
+	return true;
+}
+
 /* Is @source, a path of /proc/mounts or /proc/swaps, the block device @dev? */
 static bool vblk_same_dev(const char *source, dev_t dev)
 {
@@ -129,10 +137,12 @@ static bool vblk_exclusive(const char *name, char *by, size_t size)
 	snprintf(path, sizeof(path), "/dev/%s", name);
 	for (tries = 0; tries < 20; tries++) {
 		fd = open(path, O_RDONLY | O_EXCL | O_CLOEXEC);
-		if (fd >= 0)
+		if (fd >= 0) {
 			close(fd);
-		if (fd >= 0 || errno != EBUSY)
 			return false;
+		}
+		if (errno != EBUSY)
+			return vblk_cannot_tell(path, by, size);
 		usleep(10000);
 	}
 	snprintf(by, size, "another program has exclusive use of %s or of a "
@@ -163,27 +173,26 @@ bool vblk_claimed(const char *path, char *by, size_t size)
 {
 	char dir[64], sysdir[PATH_MAX];
 	struct dirent *entry;
-	bool found = false;
+	bool found = false, any = false;
 	struct stat st;
 	DIR *disks;
 
 	if (stat(path, &st))
-		return false;
+		return vblk_cannot_tell(path, by, size);
 	/* node -> virtio device -> its one disk */
 	snprintf(dir, sizeof(dir), "/sys/dev/char/%u:%u/device/block",
 		 major(st.st_rdev), minor(st.st_rdev));
 	disks = opendir(dir);
-	if (!disks) {
-		snprintf(by, size, "cannot tell whether it is in use (no %s)",
-			 dir);
-		return true;
-	}
+	if (!disks)
+		return vblk_cannot_tell(dir, by, size);
 	while (!found && (entry = readdir(disks))) {
 		if (entry->d_name[0] == '.')
 			continue;
+		any = true;
 		snprintf(sysdir, sizeof(sysdir), "%s/%s", dir, entry->d_name);
 		found = vblk_disk_claimed(entry->d_name, sysdir, by, size);
 	}
 	closedir(disks);
-	return found;
+	errno = ENODEV;
+	return found || (!any && vblk_cannot_tell(dir, by, size));
 }

@@ -247,11 +247,15 @@ as_nobody() {
 
 # What needs nothing but the disks
 alone() {
+	mv /dev/vdi /dev/unseen
 	together
+	fio_refused F17-cannot-tell 'cannot tell .* \(/dev/vdi: No such file' \
+		--filename=/dev/vdic0 --rw=write --size=64k
 	sizes
 	features
 	options
 	apart
+	mv /dev/unseen /dev/vdi
 }
 
 inside() {
