@@ -337,8 +337,9 @@ static int vblk_check_claim(struct thread_data *td, struct fio_file *f)
 		return 0;
 	if (!vblk_claimed(f->file_name, by, sizeof(by)))
 		return 0;
-	return vblk_refuse(f->file_name, "%s; allow_mounted_write=1 would "
-			   "write all the same", by);
+	vblk_refuse(f->file_name, "%s; allow_mounted_write=1 would write all "
+		    "the same", by);
+	return EBUSY;
 }
 
 /*
@@ -369,6 +370,11 @@ int fio_vblk_get_file_size(struct thread_data *td, struct fio_file *f,
 	return 0;
 }
 
+/*
+ * Who uses the disk is asked again, as somebody may have begun to since: before
+ * this job's turn, in exec_prerun=, between loops. And an iolog's job is known
+ * to write only now.
+ */
 int fio_vblk_open_file(struct thread_data *td, struct fio_file *f)
 {
 	struct vblk_data *data = FILE_ENG_DATA(f);
@@ -380,6 +386,8 @@ int fio_vblk_open_file(struct thread_data *td, struct fio_file *f)
 	if (!data)
 		return 1;
 	ret = fio_vblk_get_info(f, &data->info);
+	if (!ret)
+		ret = vblk_check_claim(td, f);
 	if (ret) {
 		free(data);
 		td_verror(td, ret, "cmd_type=vblk");

@@ -83,12 +83,20 @@ users_gone() {
 	: > /tmp/let-go
 	wait
 	dmsetup remove held
+	dmsetup remove prerun
 	swapoff /dev/vde
 	umount /mnt/a /mnt/b
 }
 
+# iolog NAME ENTRY: /tmp/NAME, which plays the entry on vda
+iolog() {
+	printf '%s\n' 'fio version 2 iolog' '/dev/vdac0 add' '/dev/vdac0 open' \
+		"/dev/vdac0 $2" '/dev/vdac0 close' > "/tmp/$1"
+}
+
 in_use() {
 	users
+	iolog mounted 'write 0 4096'
 	together
 	fio_refused F17-mounted '/dev/vda is mounted on /mnt/a; allow_mounted' \
 		--filename=/dev/vdac0 --rw=write
@@ -106,10 +114,32 @@ in_use() {
 	fio_refused F17-md '/dev/vdi is held by md' --filename=/dev/vdic0 --rw=write
 	fio_refused F17-hidden-mount 'has exclusive use of /dev/vdg' \
 		--filename=/dev/vdgc0 --rw=write
+	# these say so when fio opens the node, after all that is said of set-ups
+	fio_refused F17-iolog '/dev/vda is mounted on /mnt/a' \
+		--read_iolog=/tmp/mounted
+	fio_refused F17-held-since-the-set-up '/dev/vdc is held by dm' \
+		--filename=/dev/vdcc0 --rw=write --size=64k \
+		--exec_prerun='dmsetup create prerun --table "0 65536 linear /dev/vdc 0"'
 	apart
 	check "F17-md-tool-says-$fio" "$("$top/build/t/io_uring-vblk" -u1 -p0 -W \
 		--ios 1 /dev/vdic0 2>&1 | grep -c 'in use: used by md')" 1
 	users_gone
+}
+
+wrote() { read -r _ _ n _ < /sys/class/vblk-generic/vdic0/stat; [ "$n" -gt "$1" ]; }
+
+# Somebody comes while fio writes, and is seen when the next loop opens the node.
+between_loops() {
+	local n
+	wrote 0
+	{
+		await 60 wrote "$n"
+		await 60 dmsetup create late --table "0 65536 linear /dev/vdi 0"
+	} &
+	fio_refused F17-held-between-loops '(use of /dev/vdi|/dev/vdi is held)' \
+		--filename=/dev/vdic0 --rw=write --size=64k --loops=1000000
+	wait
+	dmsetup remove late
 }
 
 # bs ... against a logical block size of 512 (vda) and 4096 (vdc)
@@ -150,12 +180,6 @@ sizes() {
 		--zoneskip=700 --size=64k
 	fio_refused F23-too-large 'bs=2147479552 is more than .*max_bytes' \
 		--filename=$small --rw=read --bs=2147479552 --size=100%
-}
-
-# iolog NAME ENTRY: /tmp/NAME, which plays the entry on vda
-iolog() {
-	printf '%s\n' 'fio version 2 iolog' '/dev/vdac0 add' '/dev/vdac0 open' \
-		"/dev/vdac0 $2" '/dev/vdac0 close' > "/tmp/$1"
 }
 
 # An iolog leads to any byte, and says so only while it runs.
@@ -254,13 +278,15 @@ alone() {
 	sizes
 	features
 	options
+	fio_works F17-jobs-that-ask-at-once --filename=/dev/vdhc0 --rw=write \
+		--size=64k --numjobs=8 --loops=4 --group_reporting=1
 	apart
 	mv /dev/unseen /dev/vdi
 }
 
 inside() {
 	mkdir -p /mnt/a /mnt/b
-	each_fio nodes in_use alone iologs as_nobody
+	each_fio nodes in_use between_loops alone iologs as_nobody
 }
 
 case_main "$@"
