@@ -227,7 +227,7 @@ void fio_vblk_event(struct vblk_thread *vt, struct io_u *io_u,
 	io_u->error = cqe->res < 0 ? -cqe->res : EIO;
 }
 
-static const char *vblk_status_name(uint64_t status)
+const char *fio_vblk_status_name(uint64_t status)
 {
 	switch (status) {
 	case VIRTIO_BLK_S_IOERR:
@@ -289,7 +289,7 @@ char *fio_vblk_errdetails(struct vblk_thread *vt, struct io_u *io_u)
 	if (status)
 		ret = asprintf(&msg, "vblk: %s: the device answered %s "
 			       "(status %llu)", io_u->file->file_name,
-			       vblk_status_name(status),
+			       fio_vblk_status_name(status),
 			       (unsigned long long)status);
 	else
 		ret = asprintf(&msg, "vblk: %s: no answer from the device: %s",

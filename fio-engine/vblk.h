@@ -44,6 +44,7 @@ bool fio_vblk_queue_sync(struct vblk_thread *vt, struct thread_data *td,
 			 struct io_u *io_u);
 void fio_vblk_event(struct vblk_thread *vt, struct io_u *io_u,
 		    const struct io_uring_cqe *cqe);
+const char *fio_vblk_status_name(uint64_t status);
 char *fio_vblk_errdetails(struct vblk_thread *vt, struct io_u *io_u);
 void fio_vblk_log_error(struct vblk_thread *vt, struct thread_data *td,
 			struct io_u *io_u);

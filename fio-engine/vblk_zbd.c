@@ -32,6 +32,7 @@ struct vblk_zone_report {
 #define VBLK_REPORT_ZONES	1024	/* zones asked for at a time */
 
 struct vblk_one {
+	const char *path;
 	int fd;			/* the node */
 	int ring;
 	void *rings;
@@ -56,11 +57,12 @@ static void vblk_one_close(struct vblk_one *one)
 static int vblk_one_open(struct vblk_one *one, const char *path, int flags)
 {
 	memset(one, 0, sizeof(*one));
+	one->path = path;
 	one->ring = -1;
 	one->rings = one->sqe = MAP_FAILED;
 	one->fd = open(path, flags | O_CLOEXEC);
 	if (one->fd < 0)
-		return -errno;
+		goto err;
 
 	one->p.flags = IORING_SETUP_SQE128 | IORING_SETUP_CQE32;
 	one->ring = syscall(__NR_io_uring_setup, 1, &one->p);
@@ -81,8 +83,27 @@ static int vblk_one_open(struct vblk_one *one, const char *path, int flags)
 	return 0;
 err:
 	flags = -errno;
+	log_err("fio: vblk: %s: no ring for zone commands: %s\n", path,
+		strerror(-flags));
 	vblk_one_close(one);
 	return flags;
+}
+
+/* fio itself says no more than the errno. */
+static void vblk_one_explain(const struct vblk_one *one, unsigned int type,
+			     uint64_t sector, int err, uint64_t status)
+{
+	const char *what = "finish";
+
+	if (type == VIRTIO_BLK_T_ZONE_REPORT)
+		what = "report";
+	else if (type == VIRTIO_BLK_T_ZONE_RESET)
+		what = "reset";
+	log_err("fio: vblk: %s: zone %s at sector %llu: %s %s (status %llu)\n",
+		one->path, what, (unsigned long long)sector,
+		status ? "the device answered" : "no answer from the device:",
+		status ? fio_vblk_status_name(status) : strerror(err),
+		(unsigned long long)status);
 }
 
 /* Sends a command and waits for its end. Returns its res. */
@@ -96,6 +117,7 @@ static int vblk_one_cmd(struct vblk_one *one, unsigned int type,
 	unsigned int *cq_mask = one->rings + one->p.cq_off.ring_mask;
 	struct io_uring_cqe *cqes = one->rings + one->p.cq_off.cqes;
 	struct virtblk_uring_cmd *cmd;
+	struct io_uring_cqe *cqe;
 	unsigned int submit = 1;
 	long ret;
 
@@ -120,7 +142,10 @@ static int vblk_one_cmd(struct vblk_one *one, unsigned int type,
 			submit = 0;
 	}
 	/* a 32-byte CQE takes two places */
-	ret = cqes[(*cq_head & *cq_mask) * 2].res;
+	cqe = &cqes[(*cq_head & *cq_mask) * 2];
+	ret = cqe->res;
+	if (ret < 0)
+		vblk_one_explain(one, type, sector, -ret, cqe->big_cqe[0]);
 	atomic_store_release(cq_head, *cq_head + 1);
 	return ret;
 }

@@ -45,6 +45,14 @@ errors() {
 	check "F04-ignore_error-runs-to-its-end-$fio" \
 		"$? $(grep -Eo 'io=[0-9.]*[KM]iB' "$fio_log" | head -n 1)" \
 		"0 io=1020KiB"
+	# one that is refused after one that the device answered, in the same slot
+	printf '%s\n' 'fio version 2 iolog' '/dev/vdcc0 add' '/dev/vdcc0 open' \
+		'/dev/vdcc0 read 512000 512' '/dev/vdcc0 read 700 512' \
+		'/dev/vdcc0 close' > /tmp/iolog
+	run --read_iolog=/tmp/iolog --ignore_error=EIO \
+		--continue_on_error=io
+	check "F04-no-answer-of-another-I/O-$fio" "$(grep -o 'vblk: .*: \(no\|the\) [^:]*' \
+		"$fio_log")" "vblk: /dev/vdcc0: no answer from the device"
 }
 
 # Waits until job $1 has done I/O on the node $2.

@@ -56,6 +56,15 @@ zones() {
 	check "zbd-not-at-write-pointer-$fio" \
 		"$(grep -o 'answered ZONE_UNALIGNED_WP' "$fio_log")" \
 		"answered ZONE_UNALIGNED_WP"
+	# status 3: ZONE_INVALID_CMD
+	ctl 'rule type=zone_reset status=3' >&2
+	fio_refused zbd-reset-fails-in-words \
+		'zone reset at sector 16384: the device answered ZONE_INVALID' \
+		--filename="$n" --zonemode=zbd --rw=trim --bs=4M --offset=8M --size=4M
+	ctl clear 'rule type=zone_report status=1' >&2
+	fio_refused zbd-report-fails-in-words \
+		'zone report at sector 0: the device answered IOERR' \
+		--filename="$n" --zonemode=zbd --rw=read --bs=4k
 	dev_down
 }
 
