@@ -219,7 +219,7 @@ static int vblk_check_features(struct thread_data *td, struct fio_file *f,
 				   "registered buffers: fixedbufs needs "
 				   "nonvectored=1 here");
 	if (trims && !vblk_accepts(info, VIRTIO_BLK_T_DISCARD) &&
-	    (o->zone_mode != ZONE_MODE_ZBD || !info->zone_model))
+	    (o->zone_mode != ZONE_MODE_ZBD || !info->zone_sectors))
 		return vblk_refuse(name, "trim needs VIRTIO_BLK_F_DISCARD, "
 				   "which this disk does not offer");
 	if (job->write_zeroes && !vblk_accepts(info, VIRTIO_BLK_T_WRITE_ZEROES))

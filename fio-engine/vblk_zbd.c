@@ -162,16 +162,8 @@ int fio_vblk_get_zoned_model(struct fio_file *f, enum zbd_zoned_model *model)
 
 	if (fio_vblk_get_info(f, &info))
 		return vblk_zbd_err(-EINVAL);
-	switch (info.zone_model) {
-	case 1:
-		*model = ZBD_HOST_MANAGED;
-		break;
-	case 2:
-		*model = ZBD_HOST_AWARE;
-		break;
-	default:
-		*model = ZBD_NONE;
-	}
+	/* Linux drives a host-aware disk as one without zones. */
+	*model = info.zone_sectors ? ZBD_HOST_MANAGED : ZBD_NONE;
 	return 0;
 }
 
