@@ -258,6 +258,10 @@ static const char *vblk_refusal(struct vblk_thread *vt, struct io_u *io_u)
 			return "not whole logical blocks of the disk; choose "
 				"rw=..:N, zoneskip= or the iolog's offsets and "
 				"lengths so that they are";
+		if (io_u->ddir == DDIR_TRIM)
+			return "more than the disk discards in one command "
+				"(max_discard_sectors), or not at its "
+				"discard_sector_alignment; use another bs";
 		if (data && io_u->xfer_buflen > data->info.max_bytes_any)
 			return "more segments than the disk's max_segments; "
 				"use a smaller bs, or huge pages (mem=mmaphuge)";

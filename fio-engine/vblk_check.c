@@ -296,6 +296,9 @@ static int vblk_check_sizes(struct thread_data *td, struct fio_file *f,
 {
 	const struct thread_options *o = &td->o;
 	bool data_writes = td_write(td) && !job->write_zeroes;
+	/* a trim of a zone, the disk's or fio's, is its reset */
+	bool discards = td_trim(td) && o->zone_mode != ZONE_MODE_ZBD &&
+		vblk_accepts(info, VIRTIO_BLK_T_DISCARD);
 	int ret = 0;
 
 	if (td_read(td))
@@ -315,7 +318,7 @@ static int vblk_check_sizes(struct thread_data *td, struct fio_file *f,
 		ret = vblk_check_limit(f, "bs", o->max_bs[DDIR_WRITE],
 				       "max_write_zeroes_sectors",
 				       info->max_write_zeroes_sectors * 512ULL);
-	if (!ret && td_trim(td) && vblk_accepts(info, VIRTIO_BLK_T_DISCARD)) {
+	if (!ret && discards) {
 		ret = vblk_check_limit(f, "bs", o->max_bs[DDIR_TRIM],
 				       "max_discard_sectors",
 				       info->max_discard_sectors * 512ULL);

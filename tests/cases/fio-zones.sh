@@ -69,11 +69,17 @@ zones() {
 }
 
 # Linux drives a host-aware disk as one without zones, and so fio makes zones of its
-# own.
+# own: their trims aren't discards, of which more than 1 MiB would be refused.
 zones_of_fio() {
-	dev_up "a$fio" --size 16M --zoned ha
+	dev_up "a$fio" --size 16M --zoned ha --feature discard \
+		--set max_discard_sectors=2048
+	together
 	fio_works zbd-host-aware --filename="/dev/${disk}c0" --zonemode=zbd \
 		--zonesize=4M --rw=write --bs=64k --size=8M
+	fio_works zbd-trim-of-more-than-a-discard --filename="/dev/${disk}c0" \
+		--zonemode=zbd --zonesize=4M --rw=trim --bs=4M --size=8M
+	apart
+	check "zbd-trims-were-no-discards-$fio" "$(requests discard)" 0
 	dev_down
 }
 
@@ -139,7 +145,8 @@ ranges() {
 # about that share.
 at_the_device() {
 	local n
-	dev_up "d$fio" --size 16M --feature flush
+	dev_up "d$fio" --size 16M --feature flush --feature discard \
+		--set discard_sector_alignment=8
 	n=/dev/${disk}c0
 	ctl 'rule sector=20480 status=1' 'rule sector=22528 status=2' \
 		'rule sector=24576 status=77' >&2
@@ -165,6 +172,8 @@ at_the_device() {
 		"$(awk -v p="\"ioprio\":$((2 << 13 | 3))" '$2 == p { print $1 }' /tmp/prio)" 64
 	check "cmdprio_percentage-at-the-device-$fio" \
 		"$(awk '$2 == "\"ioprio\":16385" { print ($1 > 80 && $1 < 176) }' /tmp/prio)" 1
+	fio_refused F06-trim-of-half-a-granule 'not at its discard_sector_alignment' \
+		--filename="$n" --rw=trim --bs=512 --size=64k
 	dev_down
 }
 
