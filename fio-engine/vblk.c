@@ -172,6 +172,10 @@ int fio_vblk_prep(struct vblk_thread *vt, struct io_uring_sqe *sqe,
 		cmd->type = VIRTIO_BLK_T_FLUSH;
 		return 0;
 	default:
+		/* for fio itself the job would be at its end, without error */
+		log_err("fio: vblk: %s: no virtio-blk command does %s\n",
+			io_u->file->file_name, io_ddir_name(io_u->ddir));
+		td_verror(td, ENOTSUP, "cmd_type=vblk");
 		return -ENOTSUP;
 	}
 }
