@@ -36,8 +36,13 @@ each_fio() {
 		skip all "the driver has no passthrough node"
 		exit 77
 	fi
-	[ ! -x "$top/build/fio/newest" ] || fios+=(newest)
-	[ -z "${FIOS:-}" ] || read -ra fios <<< "$FIOS"
+	if [ -n "${FIOS:-}" ]; then
+		read -ra fios <<< "$FIOS"
+	elif [ -x "$top/build/fio/newest" ]; then
+		fios+=(newest)
+	else
+		skip newest "Debian's newest fio is not built (make fio-whole)"
+	fi
 	for fio in "${fios[@]}"; do
 		case $fio in
 		stock)
@@ -58,6 +63,9 @@ modern() {
 	version=${version#fio-3.}
 	[ "${version%%[^0-9]*}" -ge 36 ]
 }
+
+# newer NAME WHAT: whether this fio has WHAT, which NAME is about; else a SKIP
+newer() { modern || { skip "$1-$fio" "this fio has no $2"; return 1; }; }
 
 # run [options]: one job by passthrough; $? and $fio_log are the result
 run() {

@@ -221,7 +221,7 @@ json_form() {
 
 # write_mode=zeroes: the image is zero without data having been sent
 zeroes() {
-	modern || return
+	newer write_mode=zeroes write_mode= || return
 	together
 	fio_works write_mode=zeroes-before --filename=/dev/vdgc0 --rw=write \
 		--offset=1M --size=256k --buffer_pattern=0xbb
@@ -249,7 +249,7 @@ nvme_example() {
 
 # ... and those that need what only NVMe has, by the name of it
 nvme_only() {
-	modern || return
+	newer F24-nvme-only "fdp= and its like" || return
 	run_job "$(nvme_example vblk uring-cmd-fdp.fio)" \
 		"$(nvme_example vblk uring-cmd-pi-ext.fio)" \
 		"$(nvme_example vblk uring-cmd-pi-sb.fio)"

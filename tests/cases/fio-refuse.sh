@@ -222,7 +222,7 @@ options() {
 		fio_refused "F24-${o%%=*}" "${o%%=*}=.*: " \
 			--filename=/dev/vdac0 --rw=write "--$o"
 	done
-	modern || return
+	newer F24-nvme-only "fdp= and its like" || return
 	for o in fdp=1 md_per_io_size=64 pi_act=1 pi_act=0 pi_chk=GUARD \
 		apptag=1 apptag_mask=1; do
 		fio_refused "F24-$o" "${o%=*}=.*cmd_type=nvme only" \

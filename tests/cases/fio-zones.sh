@@ -121,7 +121,7 @@ num_range_0() {
 }
 
 ranges() {
-	modern || return
+	newer F06-ranges num_range= || return
 	dev_up "r$fio" --size 16M --feature discard --set max_discard_seg=8
 	together
 	fio_refused F06-ranges-too-many 'num_range=9 .*max_discard_seg, 8' \
