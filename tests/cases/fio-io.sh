@@ -221,18 +221,23 @@ json_form() {
 
 # write_mode=zeroes: the image is zero without data having been sent
 zeroes() {
+	local zero=(--filename=/dev/vdgc0 --rw=randwrite --size=128k --bs=16k
+		--write_mode=zeroes --iodepth=4)
 	newer write_mode=zeroes write_mode= || return
 	together
 	fio_works write_mode=zeroes-before --filename=/dev/vdgc0 --rw=write \
-		--offset=1M --size=256k --buffer_pattern=0xbb
-	fio_works write_mode=zeroes --filename=/dev/vdgc0 --rw=write --size=128k \
-		--offset=1088k --bs=16k --write_mode=zeroes --iodepth=4
-	fio_works write_mode=zeroes+deac --filename=/dev/vdgc0 --rw=write \
-		--size=128k --offset=2M --bs=16k --write_mode=zeroes --deac=1
+		--offset=1M --size=1M --buffer_pattern=0xbb
+	fio_works write_mode=zeroes "${zero[@]}" --offset=1088k
+	fio_works write_mode=zeroes+deac "${zero[@]}" --offset=1216k --deac=1
+	fio_works write_mode=zeroes+fixedbufs "${zero[@]}" --offset=1344k \
+		--fixedbufs=1 --registerfiles=1 --fsync=2
+	fio_works write_mode=zeroes+sqthread_poll "${zero[@]}" --offset=1472k \
+		--sqthread_poll=1 --nonvectored=0
 	apart
 	image data
 	check "write_mode=zeroes-in-the-image-$fio" "$(bytes 1048576 65536) $(bytes \
-		1114112 131072) $(bytes 1245184 65536)" "bb 00 bb"
+		1114112 131072) $(bytes 1245184 131072) $(bytes 1376256 131072) $(bytes \
+		1507328 131072) $(bytes 1638400 458752)" "bb 00 00 00 00 bb"
 }
 
 # fio's own jobs for NVMe with nothing but filename and cmd_type changed

@@ -23,13 +23,14 @@ host() {
 	mkswap -q "$share/swap"
 	echo 'start=2048' | sfdisk -q "$share/parts"
 	mkfs.ext4 -q -F -E offset=1048576 "$share/parts" 16M
+	truncate -s 32M "$share/held"
 	before=$(cd "$share" && for i in $images; do sum "$i"; done)
 
 	fio_guest --disk "raw:$share/plain,discard" --disk "raw:$share/readonly,ro" \
 		--disk "raw:$share/big,bs=4096" \
 		--disk "raw:$share/bare,prop:discard=off,prop:write-zeroes=off,prop:write-cache=off,prop:config-wce=off" \
 		--disk "raw:$share/swap" --disk "raw:$share/parts" \
-		--disk "raw:$share/hidden" --disk null:32M --disk null:32M \
+		--disk "raw:$share/hidden" --disk "raw:$share/held" --disk null:32M \
 		-- inside
 	after=$(cd "$share" && for i in $images; do sum "$i"; done)
 	check F01-F17-F23-nothing-was-written "$after" "$before"
@@ -110,7 +111,7 @@ in_use() {
 	fio_refused F17-dm '/dev/vdh is held by dm-0' \
 		--filename=/dev/vdhc0 --rw=write
 	fio_works F17-allow_mounted_write --filename=/dev/vdhc0 --rw=write \
-		--size=256k --allow_mounted_write=1
+		--size=256k --allow_mounted_write=1 --buffer_pattern="\"$fio\""
 	fio_refused F17-md '/dev/vdi is held by md' --filename=/dev/vdic0 --rw=write
 	fio_refused F17-hidden-mount 'has exclusive use of /dev/vdg' \
 		--filename=/dev/vdgc0 --rw=write
@@ -121,6 +122,8 @@ in_use() {
 		--filename=/dev/vdcc0 --rw=write --size=64k \
 		--exec_prerun='dmsetup create prerun --table "0 65536 linear /dev/vdc 0"'
 	apart
+	check "F17-allow_mounted_write-in-the-image-$fio" \
+		"$(head -c "${#fio}" "$VM_SCRATCH/held")" "$fio"
 	check "F17-md-tool-says-$fio" "$("$top/build/t/io_uring-vblk" -u1 -p0 -W \
 		--ios 1 /dev/vdic0 2>&1 | grep -c 'in use: used by md')" 1
 	users_gone
@@ -279,7 +282,7 @@ alone() {
 	features
 	options
 	fio_works F17-jobs-that-ask-at-once --filename=/dev/vdhc0 --rw=write \
-		--size=64k --numjobs=8 --loops=4 --group_reporting=1
+		--offset=1M --size=64k --numjobs=8 --loops=4 --group_reporting=1
 	apart
 	mv /dev/unseen /dev/vdi
 }

@@ -51,7 +51,11 @@ zones() {
 	fio_works zbd-options --filename="$n" --zonemode=zbd --rw=randwrite \
 		--bs=64k --offset=8M --size=4M --registerfiles=1 \
 		--sqthread_poll=1 --nonvectored=1
+	finishes
 	check "zbd-no-errors-$fio" "$(bad_answers)" 0
+	run --filename="$n" --zonemode=zbd --rw=randwrite --offset=8M --max_open_zones=5
+	check "zbd-max_open_zones-is-the-disk's-$fio" \
+		"$(grep -o 'larger than max .*' "$fio_log")" "larger than max (4)"
 	run --filename="$n" --rw=write --bs=4k --offset=25M --size=4k
 	check "zbd-not-at-write-pointer-$fio" \
 		"$(grep -o 'answered ZONE_UNALIGNED_WP' "$fio_log")" \
@@ -81,6 +85,15 @@ zones_of_fio() {
 	apart
 	check "zbd-trims-were-no-discards-$fio" "$(requests discard)" 0
 	dev_down
+}
+
+# A zone of which less is left than a block is finished.
+finishes() {
+	newer zbd-finish "finishing of zones" || return
+	fio_works zbd-finish --filename="$n" --zonemode=zbd --rw=write --bs=48k \
+		--offset=8M --size=8M
+	check "zbd-finish-at-the-device-$fio" \
+		"$(requests zone_finish) $(state 16384)" "2 full"
 }
 
 # fio's own job for zoned NVMe and ours, on zones that are all empty
