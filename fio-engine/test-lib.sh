@@ -3,9 +3,10 @@
 #
 # For tests/cases/fio-*.sh, on top of tests/cases/lib.sh.
 #
-# Two fios are tried: the distribution's with fio-vblk.so ("stock") and, after "make
-# fio-whole", Debian's newest patched ("newest"). FIOS names others to try: "own" is
-# the distribution's version patched.
+# Two fios are tried: the distribution's with fio-vblk.so ("stock") and Debian's
+# newest patched ("newest"), which make check builds where its source is to be had.
+# FIOS names others to try: "own" is the distribution's version patched, of "make
+# fio-whole".
 
 # shellcheck source=SCRIPTDIR/../tests/cases/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../tests/cases/lib.sh"
@@ -41,7 +42,7 @@ each_fio() {
 	elif [ -x "$top/build/fio/newest" ]; then
 		fios+=(newest)
 	else
-		skip newest "Debian's newest fio is not built (make fio-whole)"
+		skip newest "Debian's newest fio is not built (make check or make fio-whole does)"
 	fi
 	for fio in "${fios[@]}"; do
 		case $fio in
