@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# The engine for the fio that is installed and the patches for Debian's newest:
-# they apply without fuzz and build, and the manuals they patch are sound.
+# The engine for the fio that is installed and the patches for Debian 13's and the
+# newest: they apply without fuzz and build, and the manuals they patch are sound.
 # No guest; the archive's sources, so it is skipped where there is none.
 #~ timeout 900
 set -u
@@ -32,8 +32,26 @@ patched() {
 	fi
 }
 
+# another VERSION SUITE: builds the object for it; sets $object, or it can't be fetched
+another() {
+	local rc
+	object=$("$top/fio-engine/build" --suite "$2" "$1" "$top/build/fio" \
+		2> "$work/another")
+	rc=$?
+	case $rc in
+	0) pass "$1-builds" ;;
+	125) skip "$1" "$(tail -n 1 "$work/another")" ;;
+	*) fail "$1-builds" "status $rc, $(tail -n 2 "$work/another")" "an object" ;;
+	esac
+	[ $rc = 0 ] || return
+	tree=$(dirname "$object")
+	version=${tree##*/fio-}
+	version=${version%-vblk}
+	patched "$version" "$top/build/fio/src/fio-$version" "$tree"
+}
+
 host() {
-	local version newest tree
+	local version tree object
 	fio_host
 	version=$(fio --version)
 	version=${version#fio-}
@@ -42,22 +60,14 @@ host() {
 	works preloaded-elsewhere env LD_PRELOAD="$top/build/fio/fio-vblk.so" \
 		python3 -c 'print(1)'
 
-	if ! newest=$("$top/fio-engine/build" --suite sid newest \
-		"$top/build/fio" 2> "$work/newest"); then
-		if grep -q 'fetch\|no source' "$work/newest"; then
-			skip newest "$(tail -n 1 "$work/newest")"
-		else
-			fail newest "$(tail -n 2 "$work/newest")" "an object"
-		fi
-		return
+	# Debian 13's
+	if another 3.39 trixie; then
+		check 3.39-has-a-patch-of-its-own "$(cmp "$tree/applied.patch" \
+			"$top/fio-engine/patches/3.39/vblk.patch" 2>&1)" ""
 	fi
-	tree=$(dirname "$newest")
-	version=${tree##*/fio-}
-	version=${version%-vblk}
-	pass "newest-builds-$version"
-	patched "$version" "$top/build/fio/src/fio-$version" "$tree"
+	another newest sid || return
 	check another-fio-refuses-it "$(fio --parse-only --name=t --rw=read \
-		"--ioengine=external:$newest" --filename=/dev/null 2>&1 |
+		"--ioengine=external:$object" --filename=/dev/null 2>&1 |
 		grep -c 'bad ioops version')" 1
 }
 
