@@ -252,16 +252,19 @@ nvme_example() {
 	echo "/tmp/$1-$2"
 }
 
-# ... and those that need what only NVMe has, by the name of it
+# ... and those that need what only NVMe has, by the name of it: each by a fio of its
+# own, which has the names in [global] of the last file only
 nvme_only() {
+	local name said=''
 	newer F24-nvme-only "fdp= and its like" || return
-	run_job "$(nvme_example vblk uring-cmd-fdp.fio)" \
-		"$(nvme_example vblk uring-cmd-pi-ext.fio)" \
-		"$(nvme_example vblk uring-cmd-pi-sb.fio)"
-	check "F24-nvme-only-$fio" "$? $(grep -oE 'fio: vblk: .*' "$fio_log" |
-		grep -oE '(fdp=1|pi_act=0|md_per_io_size=64): is for cmd_type=nvme only' |
-		cut -d : -f 1 | sort -u | tr '\n' ' ')" \
-		"1 fdp=1 md_per_io_size=64 pi_act=0 "
+	for name in fdp pi-ext pi-sb; do
+		run_job "$(nvme_example vblk uring-cmd-$name.fio)"
+		said+="$? $(grep -oE 'fio: vblk: .*' "$fio_log" |
+			grep -oE '[^ ]*: is for cmd_type=nvme only' |
+			cut -d : -f 1 | sort -u | paste -sd ' ') "
+	done
+	# the number of its jobs, all of them refused
+	check "F24-nvme-only-$fio" "$said" "3 fdp=1 2 pi_act=0 2 md_per_io_size=64 "
 }
 
 # The jobs in examples/fio, but those that need a disk of their own kind, and
