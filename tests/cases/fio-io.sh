@@ -3,6 +3,7 @@
 #
 # fio's options by passthrough, each judged by what it did to the image or by
 # QEMU's record of what the disk was told, not by its acceptance.
+#~ also 6.1
 #~ timeout 900
 set -u
 
