@@ -103,6 +103,34 @@ static bool vblk_held(const char *name, const char *sysdir, char *by,
 	return found;
 }
 
+/* A loop device holds nothing of what it lies on, and stands in no holders/ */
+static bool vblk_looped(const char *name, dev_t dev, char *by, size_t size)
+{
+	char path[PATH_MAX + 16], backing[PATH_MAX];
+	struct dirent *entry;
+	bool found = false;
+	DIR *dir = opendir("/sys/block");
+
+	while (dir && !found && (entry = readdir(dir))) {
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/sys/block/%s/loop/backing_file",
+			 entry->d_name);
+		file = fopen(path, "r");
+		if (!file)
+			continue;
+		found = fscanf(file, "%4095s", backing) == 1 &&
+			vblk_same_dev(backing, dev);
+		if (found)
+			snprintf(by, size, "/dev/%s is held by %.60s", name,
+				 entry->d_name);
+		fclose(file);
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
 /* One block device, disk or partition, whose sysfs folder is @sysdir */
 static bool vblk_dev_claimed(const char *name, const char *sysdir, char *by,
 			     size_t size)
@@ -122,7 +150,8 @@ static bool vblk_dev_claimed(const char *name, const char *sysdir, char *by,
 		return false;
 	return vblk_mounted(name, makedev(maj, min), by, size) ||
 		vblk_swap(name, makedev(maj, min), by, size) ||
-		vblk_held(name, sysdir, by, size);
+		vblk_held(name, sysdir, by, size) ||
+		vblk_looped(name, makedev(maj, min), by, size);
 }
 
 /*

@@ -80,6 +80,16 @@ users() {
 	beside unshare -m sh -c 'mount -o ro,noload /dev/vdg /mnt/a && exec "$@"' -
 }
 
+# A loop device takes no exclusive hold
+looped() {
+	local loop
+	modprobe loop
+	loop=$(losetup --find --show /dev/vdf1)
+	fio_refused F17-loop "/dev/vdf1 is held by ${loop#/dev/}" \
+		--filename=/dev/vdfc0 --rw=write
+	losetup --detach "$loop"
+}
+
 users_gone() {
 	: > /tmp/let-go
 	wait
@@ -127,6 +137,7 @@ in_use() {
 	check "F17-md-tool-says-$fio" "$("$top/build/t/io_uring-vblk" -u1 -p0 -W \
 		--ios 1 /dev/vdic0 2>&1 | grep -c 'in use: used by md')" 1
 	users_gone
+	looped
 }
 
 wrote() { read -r _ _ n _ < /sys/class/vblk-generic/vdic0/stat; [ "$n" -gt "$1" ]; }
