@@ -24,6 +24,6 @@ coverage:
 	rm -rf $(O)/coverage
 	+@COVERAGE_DIR=$(O)/coverage tests/kernels/check --kinds debug $(if $(ONLY),--only "$(ONLY)") $(if $(JOBS),--jobs $(JOBS)) || \
 		echo "Some tests failed; what they ran counts all the same."
-	tests/kernels/coverage $(O)/coverage
+	tests/kernels/coverage $(if $(ONLY),,--whole) $(O)/coverage
 
 .PHONY: debug-kernel newest check-debug coverage
