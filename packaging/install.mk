@@ -38,7 +38,7 @@ install-admin:
 	chmod 755 $(DESTDIR)$(PREFIX)/sbin/virtblk-move
 	install -D -m 644 $(admin_man) $(call man_in,$(admin_man))
 	sed 's,/usr/sbin/virtblk-move,$(PREFIX)/sbin/virtblk-move,' packaging/61-virtblk-move.rules >$(DESTDIR)$(exdir)/61-virtblk-move.rules
-	install -m 644 packaging/virtio-blk-uring.conf $(DESTDIR)$(exdir)/virtio-blk-uring.conf
+	install -m 644 packaging/virtio-blk-uring.conf packaging/dracut-virtio-blk-uring.conf $(DESTDIR)$(exdir)/
 
 install-tools:
 	$(if $(wildcard $(O)/t/io_uring-vblk),install -D $(O)/t/io_uring-vblk $(DESTDIR)$(PREFIX)/bin/io_uring-vblk)
@@ -59,7 +59,7 @@ uninstall:
 	rm -f $(DESTDIR)/lib/modules/*/updates/virtio_blk.ko $(DESTDIR)/lib/modules/*/updates/virtblk_uring.ko
 	rm -f $(DESTDIR)/lib/modules/*/updates/vhost_blk.ko $(DESTDIR)$(PREFIX)/include/linux/vhost_blk.h
 	rm -f $(DESTDIR)$(udevdir)/60-virtio-blk-uring.rules
-	rm -f $(DESTDIR)$(PREFIX)/sbin/virtblk-move $(DESTDIR)$(exdir)/61-virtblk-move.rules $(DESTDIR)$(exdir)/virtio-blk-uring.conf
+	rm -f $(DESTDIR)$(PREFIX)/sbin/virtblk-move $(DESTDIR)$(exdir)/61-virtblk-move.rules $(DESTDIR)$(exdir)/virtio-blk-uring.conf $(DESTDIR)$(exdir)/dracut-virtio-blk-uring.conf
 	rm -f $(DESTDIR)$(PREFIX)/include/linux/virtio_blk_uring.h $(addprefix $(DESTDIR)$(PREFIX)/,$(wildcard include/*.h))
 	rm -f $(DESTDIR)$(PREFIX)/bin/io_uring-vblk $(DESTDIR)$(fiodir)/fio-vblk.so
 	rm -f $(foreach m,$(user_man) $(admin_man) $(vhost_man),$(call man_in,$(m)))

@@ -31,7 +31,7 @@ wanted()	# PREFIX
 		/lib/modules/6.12.3+x-b/updates/vhost_blk.ko "$p"/include/linux/vhost_blk.h /lib/udev/rules.d/60-virtio-blk-uring.rules "$p"/sbin/virtblk-move "$p"/bin/io_uring-vblk \
 		"$p"/lib/virtio-blk-uring/fio-vblk.so "$p"/include/linux/virtio_blk_uring.h \
 		"$p"/include/virtblk_uring_helpers.h $(man_pages "$p") \
-		"$p"/share/doc/virtio-blk-uring/examples/{61-virtblk-move.rules,virtio-blk-uring.conf} | sort | paste -sd' '
+		"$p"/share/doc/virtio-blk-uring/examples/{61-virtblk-move.rules,dracut-virtio-blk-uring.conf,virtio-blk-uring.conf} | sort | paste -sd' '
 }
 
 round()	# NAME PREFIX [VARIABLE]

@@ -44,7 +44,7 @@ host()
 	# shellcheck disable=SC2046 # lists of words
 	check dkms-files "$(files dkms)" "$(list $(sources) /lib/udev/rules.d/60-virtio-blk-uring.rules /usr/sbin/virtblk-move \
 		/usr/share/man/man8/virtblk-move.8.gz /etc/kernel/header_postinst.d/virtio-blk-uring-dkms \
-		$doc/virtio-blk-uring-dkms/{README.Debian,examples/61-virtblk-move.rules,examples/virtio-blk-uring.conf})"
+		$doc/virtio-blk-uring-dkms/{README.Debian,examples/61-virtblk-move.rules,examples/dracut-virtio-blk-uring.conf,examples/virtio-blk-uring.conf})"
 	# shellcheck disable=SC2046
 	check utils-files "$(files utils)" "$(list /usr/bin/io_uring-vblk /usr/lib/virtio-blk-uring/fio-vblk.so \
 		$(man_pages))"
