@@ -15,7 +15,8 @@ asked()
 {
 	local out=$work/out-$1
 	mkdir -p "$out/newest/root/usr/src/linux-headers-$1-$(dpkg --print-architecture)" "$work/bin"
-	# the lists that were got a moment ago
+	# the lists that were got a moment ago; none if the kernel was only now fetched
+	mkdir -p "$top/build/newest/apt"
 	ln -sfn "$top/build/newest/apt" "$out/newest/apt"
 	printf '#!/bin/sh\necho "E: it fetches" >&2\nexit 1\n' >"$work/bin/mmdebstrap"
 	[ -z "${2:-}" ] || printf '#!/bin/sh\necho "E: no way there"\nexit 100\n' >"$work/bin/apt-get"
